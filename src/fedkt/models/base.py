@@ -1,0 +1,128 @@
+"""One wrapper that owns labels, so that any scikit-learn classifier can be a teacher, a student or a final model.
+
+Estimators disagree about legal but awkward labels: XGBoost refuses {1, 3}, logistic regression refuses a single class,
+CatBoost answers with a column. Here every model is trained on local labels 0 … k − 1 and answers with indices into the
+class list that all parties agreed on; a model that saw one class is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from threadpoolctl import threadpool_limits
+
+from fedkt.errors import DataError, ModelError
+
+BLOCK_ROWS = 16_384
+"""Rows predicted at once: bounds the memory of a prediction whatever the number of public rows."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A trained classifier over the agreed classes."""
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The index of the predicted class for each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A trained estimator and the agreed class behind each of its local labels."""
+
+    estimator: Any
+    """The scikit-learn compatible estimator, None for a constant."""
+    labels: NDArray[np.int64]
+    """labels[j] is the index of the agreed class that the estimator calls j."""
+    n_features: int | None = None
+    """Columns of the rows it was trained on, where they form a table."""
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The index of the agreed class predicted for each row, computed block by block."""
+        if self.estimator is None:
+            return np.full(count_rows(X), self.labels[0], dtype=np.int64)
+        with threadpool_limits(1):
+            local = [np.asarray(self.estimator.predict(block)).reshape(-1) for block in blocks(X)]
+        if not local:
+            return np.empty(0, dtype=np.int64)
+        chosen: NDArray[np.int64] = self.labels[np.concatenate(local).astype(np.int64)]
+        return chosen
+
+    def predict_proba(self, X: Any, n_classes: int) -> NDArray[np.float64]:
+        """Class probabilities over the agreed classes; a class the model never saw has probability 0."""
+        probabilities = np.zeros((count_rows(X), n_classes))
+        if self.estimator is None:
+            probabilities[:, self.labels[0]] = 1.0
+        else:
+            with threadpool_limits(1):
+                local = [np.asarray(self.estimator.predict_proba(block)) for block in blocks(X)]
+            if local:
+                probabilities[:, self.labels] = np.concatenate(local)
+        return probabilities
+
+
+def fit_model(estimator: BaseEstimator, X: Any, y: ArrayLike, *, rng: np.random.Generator) -> FittedModel:
+    """A copy of `estimator` trained on rows X with class indices y, on one thread.
+
+    Unset `random_state` parameters, nested ones included, are drawn from `rng`; the estimator passed in is not touched.
+    """
+    codes = np.asarray(y, dtype=np.int64)
+    if len(codes) == 0:
+        raise DataError("A model needs at least one row to be trained on, got none.")
+    labels, local = np.unique(codes, return_inverse=True)
+    n_features = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
+    own = prepared(estimator, rng)
+    if len(labels) == 1:
+        return FittedModel(None, labels, n_features)
+    try:
+        with threadpool_limits(1):
+            own.fit(X, local.astype(np.int64))
+    except Exception as reason:
+        # Whatever an arbitrary estimator raises, its user needs to know what it was given.
+        if isinstance(reason, ValueError):
+            raise DataError(refusal(own, codes, reason)) from reason
+        raise ModelError(refusal(own, codes, reason)) from reason
+    return FittedModel(own, labels, n_features)
+
+
+def refusal(estimator: Any, codes: NDArray[np.int64], reason: Exception) -> str:
+    """The words for an estimator that would not be trained."""
+    return (
+        f"{type(estimator).__name__} could not be trained on {len(codes)} rows of {len(np.unique(codes))} classes: "
+        f"{type(reason).__name__}: {reason}"
+    )
+
+
+def prepared(estimator: BaseEstimator, rng: np.random.Generator) -> Any:
+    """An untrained copy with every unset random state drawn from `rng` and every unset n_jobs at one thread."""
+    own = clone(estimator)
+    unset = {name for name, value in own.get_params(deep=True).items() if value is None}
+    settings: dict[str, int] = {}
+    for name in sorted(unset):
+        last = name.rpartition("__")[2]
+        if last in ("random_state", "random_seed"):
+            settings[name] = int(rng.integers(2**31 - 1))
+        elif last in ("n_jobs", "thread_count"):
+            settings[name] = 1
+    return own.set_params(**settings) if settings else own
+
+
+def count_rows(X: Any) -> int:
+    """Rows of an array, sparse matrix or data frame."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    """The given rows of an array, sparse matrix or data frame."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def blocks(X: Any) -> Iterator[Any]:
+    """The rows of X, BLOCK_ROWS at a time."""
+    for start in range(0, count_rows(X), BLOCK_ROWS):
+        yield X.iloc[start : start + BLOCK_ROWS] if hasattr(X, "iloc") else X[start : start + BLOCK_ROWS]

@@ -1,0 +1,57 @@
+"""The arithmetic of votes: counting them, and letting a party speak with one voice.
+
+Predictions are class indices 0 … n_classes − 1; votes are counts of shape (queries, n_classes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Votes = NDArray[np.int64]
+Labels = NDArray[np.int64]
+
+NO_VOTE = -1
+"""The label of a query on which nobody voted."""
+
+
+def count_votes(predictions: ArrayLike, n_classes: int) -> Votes:
+    """How many models chose each class: v_m(x) = |{k : T_k(x) = m}| (Algorithm 1, line 8).
+
+    `predictions` has one row per model and one column per query. Anything outside 0 … n_classes − 1 is an abstention.
+    """
+    chosen = np.atleast_2d(np.asarray(predictions))
+    votes = np.empty((chosen.shape[1], n_classes), dtype=np.int64)
+    for label in range(n_classes):
+        votes[:, label] = (chosen == label).sum(axis=0)
+    return votes
+
+
+def consistent_choice(predictions: ArrayLike) -> Labels:
+    """The class on which all students of one party agree, NO_VOTE where they do not."""
+    chosen = np.atleast_2d(np.asarray(predictions, dtype=np.int64))
+    return np.where((chosen == chosen[0]).all(axis=0), chosen[0], NO_VOTE)
+
+
+def consistent_votes(predictions_by_party: Sequence[ArrayLike], n_classes: int) -> Votes:
+    """One vote a party, or none: |{i : v_m^i(x) = s}| (Algorithm 1, line 19, without its factor s).
+
+    The factor s is the same for every class and moves no arg max; with noise it would only rescale the noise.
+    """
+    return count_votes(np.stack([consistent_choice(each) for each in predictions_by_party]), n_classes)
+
+
+def winners(votes: ArrayLike, rng: np.random.Generator) -> Labels:
+    """The class with most votes, ties broken at random, NO_VOTE where no class has any.
+
+    A plain arg max would hand every tie, and every query nobody voted on, to class 0.
+    """
+    counts = np.asarray(votes)
+    best = counts.max(axis=1, keepdims=True)
+    tied = counts == best
+    # One draw for every query, also where there is no tie: the draws then do not depend on the votes.
+    position = np.floor(rng.random(len(counts)) * tied.sum(axis=1)).astype(np.int64)
+    chosen = np.argmax(np.cumsum(tied, axis=1) > position[:, None], axis=1)
+    return np.where(best[:, 0] > 0, chosen, NO_VOTE).astype(np.int64)

@@ -5,7 +5,7 @@ Predictions are class indices 0 … n_classes − 1; votes are counts of shape (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,12 +35,19 @@ def consistent_choice(predictions: ArrayLike) -> Labels:
     return np.where((chosen == chosen[0]).all(axis=0), chosen[0], NO_VOTE)
 
 
-def consistent_votes(predictions_by_party: Sequence[ArrayLike], n_classes: int) -> Votes:
+def consistent_votes(predictions_by_party: Iterable[ArrayLike], n_classes: int) -> Votes:
     """One vote a party, or none: |{i : v_m^i(x) = s}| (Algorithm 1, line 19, without its factor s).
 
     The factor s is the same for every class and moves no arg max; with noise it would only rescale the noise.
+    Parties are read one at a time, so memory does not grow with their number.
     """
-    return count_votes(np.stack([consistent_choice(each) for each in predictions_by_party]), n_classes)
+    votes: Votes | None = None
+    for predictions in predictions_by_party:
+        counted = count_votes(consistent_choice(predictions), n_classes)
+        votes = counted if votes is None else np.add(votes, counted, out=votes)
+    if votes is None:
+        raise ValueError("Votes need at least one party, got none.")
+    return votes
 
 
 def winners(votes: ArrayLike, rng: np.random.Generator) -> Labels:

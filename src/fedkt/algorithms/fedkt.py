@@ -1,0 +1,154 @@
+"""FedKT: one-shot federated learning by transferring knowledge twice.
+
+Li, He, Song: Practical One-Shot Federated Learning for Cross-Silo Setting. IJCAI 2021, Algorithm 1.
+
+A party cuts its rows s times into t subsets, trains a teacher on each subset, lets the teachers of a cut vote on the
+public rows, and trains one student per cut on the winning labels. Only the s students travel, once. The server counts
+a party's vote only where all its students agree, labels the public rows by these votes and trains the final model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedkt.algorithms.pate import STUDY, TIES, learn_student
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError, FedKTError, ModelError
+from fedkt.federation import Algorithm, Party, Server, in_parallel
+from fedkt.models.base import fit_model, take_rows
+from fedkt.models.catalogue import roles
+from fedkt.models.prediction import predict_all
+from fedkt.privacy import Ledger, check_level
+from fedkt.votes import NO_VOTE, Labels, Votes, consistent_choice, consistent_votes, count_votes
+
+
+class FedKT(Algorithm):
+    """FedKT with `partitions` (s) cuts into `subsets` (t) at every party.
+
+    `model` is studied by every student and by the final model; `teacher`, `student` and `final` override it. An
+    ensemble of trees is by default taught by single trees. Models are names from the catalogue or scikit-learn
+    compatible classifiers; a party may bring a family of its own.
+    """
+
+    name = "fedkt"
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        teacher: Any = None,
+        student: Any = None,
+        final: Any = None,
+        partitions: int = 2,
+        subsets: int = 5,
+        level: str = "L0",
+        noise: Any = None,
+    ) -> None:
+        self.model = model
+        self.teacher = teacher
+        self.student = student
+        self.final = final
+        self.partitions = partitions
+        self.subsets = subsets
+        self.level = level
+        self.noise = noise
+
+    def check(self) -> None:
+        """Refuse settings that cannot work, before anything is trained."""
+        for what, value in (("partitions (s)", self.partitions), ("subsets (t)", self.subsets)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+                raise ConfigurationError(f"The number of {what} must be a whole number of at least 1, got {value!r}.")
+        check_level(self.level, self.noise)
+
+    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
+        """The s students of one party."""
+        self.check()
+        if party.model is None:
+            chosen = roles(self.model, teacher=self.teacher, student=self.student)
+        else:
+            chosen = roles(party.model)
+        if len(party.y) < self.subsets:
+            party.diary.say(
+                f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
+                f"it uses {len(party.y)} subsets of one row."
+            )
+        ledger = Ledger()
+        for partition in range(self.partitions):
+            student = f"student-{partition}"
+            if student not in party.shelf:
+                party.shelf[student] = learn_student(
+                    party, chosen, subsets=self.subsets, partition=partition, ledger=ledger
+                )
+        students = tuple(party.shelf[f"student-{partition}"] for partition in range(self.partitions))
+        return Bundle(party.name, party.classes, students)
+
+    def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+        """The final model, trained on the public rows as the parties' consistent votes label them."""
+        self.check()
+        abstained: list[int] = []
+        votes = consistent_votes(self.predictions(server, bundles, abstained), len(server.classes))
+        if not votes.any():
+            votes = self.plain_votes(server, bundles)
+        labels = Ledger().release(votes, rng=server.rng(0, TIES))
+        describe(server, votes, labels, abstained)
+        voted = np.flatnonzero(labels != NO_VOTE)
+        final = roles(self.model, final=self.final).final
+        try:
+            model = fit_model(final, take_rows(server.public, voted), labels[voted], rng=server.rng(0, STUDY))
+        except FedKTError as reason:
+            raise type(reason)(f"The server's final model: {reason}") from reason
+        return Bundle("server", server.classes, (model,))
+
+    def plain_votes(self, server: Server, bundles: Sequence[Bundle]) -> Votes:
+        """Every student's own vote: what is left where no party's students agree on any public row."""
+        server.diary.say(
+            f"On no public row do all {self.partitions} students of any party agree, so every student's own vote was "
+            "counted. Expect a poor model: use more public rows, more rows per party, or fewer partitions."
+        )
+        students = np.concatenate(list(self.predictions(server, bundles, [])))
+        return count_votes(students, len(server.classes))
+
+    def predictions(self, server: Server, bundles: Sequence[Bundle], abstained: list[int]) -> Iterator[Votes]:
+        """Each party's students' predictions on the public rows; a student that fails is left out and named."""
+        tasks = [(bundle.models, server.public) for bundle in bundles]
+        answers = in_parallel(ask, tasks, jobs=server.jobs)
+        heard = 0
+        for bundle, answer in zip(bundles, answers, strict=True):
+            usable = [labels for labels in answer if not isinstance(labels, str)]
+            for number, labels in enumerate(answer):
+                if isinstance(labels, str):
+                    server.diary.say(f"Party {bundle.sender!r}, student {number + 1} is left out: {labels}")
+            if usable:
+                heard += 1
+                predictions = np.stack(usable)
+                abstained.append(int((consistent_choice(predictions) == NO_VOTE).sum()))
+                yield predictions
+            else:
+                server.diary.say(f"Party {bundle.sender!r} has no usable student and does not vote.")
+        if heard == 0:
+            raise ModelError("No party sent a student that could be used; there is nothing to vote with.")
+
+
+def ask(task: tuple[Sequence[Any], Any]) -> list[Labels | str]:
+    """What each of one party's students says about the public rows, or why it cannot."""
+    models, public = task
+    return predict_all(models, public)
+
+
+def describe(server: Server, votes: Votes, labels: Labels, abstained: Sequence[int]) -> None:
+    """Write down, for the server's own report at level L0, how the vote went."""
+    parties = len(abstained)
+    cast = votes.sum(axis=1)
+    top = votes.max(axis=1)
+    ties = (votes == top[:, None]).sum(axis=1) > 1
+    figures = server.diary.figures
+    figures["labels"] = [labels]
+    figures["voting_parties"] = parties
+    figures["unlabelled"] = int((labels == NO_VOTE).sum())
+    figures["ties"] = int((ties & (top > 0)).sum())
+    figures["abstention_rate"] = float(np.mean(abstained) / max(len(labels), 1))
+    figures["agreement_histogram"] = np.histogram(top / parties, bins=20, range=(0.0, 1.0))[0].tolist()
+    figures["abstention_histogram"] = np.histogram((parties - cast) / parties, bins=20, range=(0.0, 1.0))[0].tolist()

@@ -1,0 +1,90 @@
+"""PATE: Private Aggregation of Teacher Ensembles, without noise.
+
+Papernot, Abadi, Erlingsson, Goodfellow, Talwar: Semi-supervised Knowledge Transfer for Deep Learning from Private
+Training Data. ICLR 2017.
+
+The rows are cut into disjoint subsets, a teacher learns from each, the teachers vote on the public rows, and a student
+learns the winning labels. FedKT does this at every party, and its server once more with the students as teachers. Run
+on the pooled rows with as many teachers as there are parties, it is the upper bound of the paper's Table 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError, FedKTError
+from fedkt.federation import Algorithm, Party, Server, in_parallel
+from fedkt.models.base import FittedModel, fit_model, take_rows
+from fedkt.models.catalogue import Roles, roles
+from fedkt.privacy import Ledger
+from fedkt.votes import Labels, Votes, count_votes
+
+# What a generator of a party is for: the second number of its path (the first is the partition).
+CUT, TEACH, TIES, STUDY = range(4)
+
+
+class PATE(Algorithm):
+    """One student taught by `teachers` models on disjoint subsets of all rows."""
+
+    name = "pate"
+    pooled = True
+
+    def __init__(self, model: Any, *, teachers: int, teacher: Any = None, student: Any = None) -> None:
+        self.model = model
+        self.teachers = teachers
+        self.teacher = teacher
+        self.student = student
+
+    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
+        """A student of the teachers' vote."""
+        chosen = roles(self.model, teacher=self.teacher, student=self.student)
+        student = learn_student(party, chosen, subsets=self.teachers, partition=0, ledger=Ledger())
+        return Bundle(party.name, party.classes, (student,))
+
+    def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+        """The student is the final model."""
+        return bundles[0]
+
+
+def learn_student(party: Party, chosen: Roles, *, subsets: int, partition: int, ledger: Ledger) -> FittedModel:
+    """The student of one partition: cut, teach, vote, study (Algorithm 1, lines 2 to 12).
+
+    A teacher is dropped as soon as it has voted; what is kept is the count of votes.
+    """
+    pieces = cut(len(party.y), subsets, party.rng(partition, CUT))
+    tasks = [(party, chosen.teacher, partition, number, piece) for number, piece in enumerate(pieces)]
+    votes: Votes | None = None
+    for predictions in in_parallel(teach, tasks, jobs=party.jobs, progress=party.progress):
+        counted = count_votes(predictions, len(party.classes))
+        votes = counted if votes is None else np.add(votes, counted, out=votes)
+    assert votes is not None
+    labels = ledger.release(votes, rng=party.rng(partition, TIES))
+    party.diary.figures.setdefault("labels", []).append(labels)
+    try:
+        return fit_model(chosen.student, party.public, labels, rng=party.rng(partition, STUDY))
+    except FedKTError as reason:
+        raise type(reason)(f"Party {party.name!r}, the student of partition {partition + 1}: {reason}") from reason
+
+
+def teach(task: tuple[Party, Any, int, int, Labels]) -> Labels:
+    """Train one teacher on its subset and return its votes on the public rows."""
+    party, teacher, partition, number, piece = task
+    try:
+        model = fit_model(
+            teacher, take_rows(party.X, piece), party.y[piece], rng=party.rng(partition, TEACH, number)
+        )
+        return model.predict(party.public)
+    except FedKTError as reason:
+        where = f"Party {party.name!r}, partition {partition + 1}, the teacher of subset {number + 1}"
+        raise type(reason)(f"{where}: {reason}") from reason
+
+
+def cut(n_rows: int, subsets: int, rng: np.random.Generator) -> list[Labels]:
+    """The row numbers of `subsets` nearly equal random subsets; fewer where there are fewer rows than subsets."""
+    if subsets < 1:
+        raise ConfigurationError(f"A partition needs at least one subset, got {subsets}.")
+    return [np.sort(piece) for piece in np.array_split(rng.permutation(n_rows), min(subsets, n_rows))]

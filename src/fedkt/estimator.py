@@ -1,0 +1,253 @@
+"""FedKTClassifier: FedKT for scikit-learn users, all parties simulated in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from fedkt.algorithms import FedKT
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.federation import Party, Server, seed_for, simulate
+from fedkt.models.base import FittedModel, count_rows, take_rows
+from fedkt.models.catalogue import as_estimator, forest
+from fedkt.report import NO_PRIVACY, Report, notes, versions, vote_figures
+
+MOST_PUBLIC_SHARE = 0.9
+
+
+def _final_has_probabilities(self: FedKTClassifier) -> bool:
+    final = self.final if self.final is not None else self.estimator
+    return hasattr(forest() if final is None else as_estimator(final), "predict_proba")
+
+
+class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier trained by FedKT: parties teach students, the server lets the students vote.
+
+    Parameters
+    ----------
+    estimator : the classifier studied by students and final model (default: the paper's forest), or a name from
+        the catalogue.
+    teacher, student, final : classifiers for one role only. Ensembles of trees are taught by single trees.
+    partitions : cuts of a party's rows, and so students per party (s).
+    subsets : subsets of a cut, and so teachers per student (t).
+    n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
+    public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
+    party_estimators : a classifier of its own for some parties, by name.
+    level, noise : privacy level; this version offers L0 (no noise, no promise).
+    n_jobs : parties trained at the same time.
+    random_state : seed; the same seed gives the same classifier, whatever n_jobs.
+
+    Attributes
+    ----------
+    classes_ : the class labels. final_estimator_ : the server's trained classifier (None if it saw one class).
+    report_ : what happened: votes, abstentions, notes, seconds. n_features_in_, feature_names_in_ as usual.
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        teacher: Any = None,
+        student: Any = None,
+        final: Any = None,
+        partitions: int = 2,
+        subsets: int = 5,
+        n_parties: int = 1,
+        public_share: float = 0.2,
+        party_estimators: Mapping[str, Any] | None = None,
+        level: str = "L0",
+        noise: Any = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.teacher = teacher
+        self.student = student
+        self.final = final
+        self.partitions = partitions
+        self.subsets = subsets
+        self.n_parties = n_parties
+        self.public_share = public_share
+        self.party_estimators = party_estimators
+        self.level = level
+        self.noise = noise
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, parties: ArrayLike | None = None, public: Any = None) -> Self:
+        """Train on rows X with labels y; `parties` says whose each row is, `public` are rows without labels.
+
+        Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
+        """
+        algorithm = FedKT(
+            forest() if self.estimator is None else as_estimator(self.estimator),
+            teacher=self.teacher,
+            student=self.student,
+            final=self.final,
+            partitions=self.partitions,
+            subsets=self.subsets,
+            level=self.level,
+            noise=self.noise,
+        )
+        algorithm.check()
+        X = self._checked_rows(X, reset=True)
+        if y is None:
+            raise DataError("requires y to be passed, but the target y is None")
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(2**31 - 1))
+        rng = np.random.default_rng(seed)
+
+        owners = self._owners(len(codes), parties, rng)
+        told: list[str] = []
+        if public is None:
+            kept, aside = self._set_aside(len(codes), rng)
+            told.append(
+                f"No public rows were given: {len(aside)} of the {len(codes)} rows were set aside as public rows, "
+                "their labels unused."
+            )
+            public = take_rows(X, aside)
+            X, codes, owners = take_rows(X, kept), codes[kept], owners[kept]
+        else:
+            public = self._checked_rows(public, reset=False)
+        classes = tuple(range(len(self.classes_)))
+        members = self._parties(X, codes, owners, public, classes, seed, told)
+        server = Server(public, classes, seed_for(seed, "the server"))
+        outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
+
+        self.final_model_ = outcome.final.models[0]
+        assert isinstance(self.final_model_, FittedModel)
+        self.final_estimator_ = self.final_model_.estimator
+        self.report_ = Report(
+            dataset="rows given to fit",
+            algorithm=algorithm.name,
+            model=type(algorithm.model).__name__,
+            parties=len(members),
+            partitions=self.partitions,
+            subsets=self.subsets,
+            level=self.level,
+            seed=seed,
+            accuracy=None,
+            balanced_accuracy=None,
+            label_accuracy=None,
+            epsilon=None,
+            privacy=NO_PRIVACY,
+            bytes_sent=None,
+            seconds=outcome.seconds,
+            cpu_seconds=outcome.cpu_seconds if (self.n_jobs or 1) == 1 else None,
+            versions=versions(),
+            rows={party.name: len(party.y) for party in members} | {"public": count_rows(public)},
+            votes=vote_figures(outcome),
+            notes=(*told, *notes(outcome)),
+        )
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The predicted label of each row."""
+        check_is_fitted(self)
+        codes = self.final_model_.predict(self._checked_rows(X, reset=False))
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    @available_if(_final_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The final model's probability of each class."""
+        check_is_fitted(self)
+        X = self._checked_rows(X, reset=False)
+        probabilities: NDArray[np.float64] = self.final_model_.predict_proba(X, len(self.classes_))
+        return probabilities
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = forest() if self.estimator is None else self.estimator
+        if hasattr(inner, "__sklearn_tags__"):
+            given = inner.__sklearn_tags__()
+            tags.input_tags.allow_nan = given.input_tags.allow_nan
+            tags.input_tags.sparse = given.input_tags.sparse
+        return tags
+
+    def _checked_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows as an array or sparse matrix; a data frame stays one, so that pipelines find columns by name."""
+        if hasattr(X, "iloc"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        tags = self.__sklearn_tags__().input_tags
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if tags.sparse else False,
+            ensure_all_finite="allow-nan" if tags.allow_nan else True,
+            # Only a pipeline can make something of text.
+            dtype=None if isinstance(self.estimator, Pipeline) else "numeric",
+        )
+
+    def _owners(self, n_rows: int, parties: ArrayLike | None, rng: np.random.Generator) -> NDArray[np.str_]:
+        """The name of the party that holds each row."""
+        if parties is None:
+            if self.n_parties < 1:
+                raise ConfigurationError(f"n_parties must be at least 1, got {self.n_parties}.")
+            dealt = rng.permutation(np.arange(n_rows) % self.n_parties)
+            return np.array([f"party {number}" for number in dealt])
+        owners = column_or_1d(parties)
+        if len(owners) != n_rows:
+            raise DataError(f"`parties` names the party of each row: expected {n_rows} names, got {len(owners)}.")
+        if any(owner is None or owner != owner for owner in owners.tolist()):
+            raise DataError("`parties` has missing values; every row needs a party.")
+        return np.array([str(owner) for owner in owners.tolist()])
+
+    def _set_aside(self, n_rows: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Row numbers to keep, and row numbers that serve as public rows."""
+        if not 0 < self.public_share <= MOST_PUBLIC_SHARE:
+            raise ConfigurationError(
+                f"public_share must be above 0 and at most {MOST_PUBLIC_SHARE}, got {self.public_share!r}."
+            )
+        if n_rows < 2:
+            raise DataError("Got 1 sample: FedKT needs at least one row for a party and one public row.")
+        order = rng.permutation(n_rows)
+        public = min(max(1, round(n_rows * self.public_share)), n_rows - 1)
+        return np.sort(order[public:]), np.sort(order[:public])
+
+    def _parties(
+        self,
+        X: Any,
+        codes: NDArray[np.int64],
+        owners: NDArray[np.str_],
+        public: Any,
+        classes: tuple[int, ...],
+        seed: int,
+        told: list[str],
+    ) -> list[Party]:
+        """One Party per name that still holds rows."""
+        chosen = dict(self.party_estimators or {})
+        names = sorted(set(owners.tolist()))
+        unknown = sorted(set(chosen) - set(names))
+        if unknown:
+            raise ConfigurationError(f"party_estimators names {unknown}, but the parties are {names}.")
+        members = []
+        for name in names:
+            rows = np.flatnonzero(owners == name)
+            members.append(
+                Party(
+                    public,
+                    classes,
+                    seed_for(seed, name),
+                    name=name,
+                    X=take_rows(X, rows),
+                    y=codes[rows],
+                    model=chosen.get(name),
+                )
+            )
+        return members

@@ -1,0 +1,38 @@
+"""Ask several trained models at once, wherever each of them has to run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import FedKTError
+from fedkt.models.base import Model
+from fedkt.models.exchange import OnnxModel
+from fedkt.models.sandbox import run_models
+
+
+def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | str]:
+    """Each model's class indices, or the reason why it has none.
+
+    Models that were received run together in one limited child process; a model trained here runs here.
+    """
+    answers: list[NDArray[np.int64] | str] = [""] * len(models)
+    received = [(place, model) for place, model in enumerate(models) if isinstance(model, OnnxModel)]
+    if received:
+        results = run_models(
+            [model.data for _, model in received],
+            np.asarray(rows, dtype=np.float32),
+            n_classes=received[0][1].n_classes,
+        )
+        for (place, _), result in zip(received, results, strict=True):
+            answers[place] = result
+    for place, model in enumerate(models):
+        if not isinstance(model, OnnxModel):
+            try:
+                answers[place] = model.predict(rows)
+            except (FedKTError, ValueError) as reason:
+                answers[place] = f"{type(reason).__name__}: {reason}"
+    return answers

@@ -1,0 +1,130 @@
+"""Report: what one run gave, with everything needed to give it again."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from fedkt.errors import DataError
+from fedkt.federation import Outcome
+from fedkt.models.prediction import predict_all
+from fedkt.votes import NO_VOTE, Labels
+
+NO_PRIVACY = "none: level L0 adds no noise, so nothing is promised (epsilon is infinite)"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of one run. Fields that do not apply are None."""
+
+    dataset: str
+    algorithm: str
+    model: str
+    parties: int
+    partitions: int | None
+    subsets: int | None
+    level: str
+    seed: int | None
+    accuracy: float | None
+    balanced_accuracy: float | None
+    label_accuracy: float | None
+    epsilon: float | None
+    privacy: str
+    bytes_sent: int | None
+    seconds: float
+    cpu_seconds: float | None
+    versions: dict[str, str]
+    command: str = ""
+    partition: str = ""
+    beta: float | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+    votes: dict[str, Any] = field(default_factory=dict)
+    party_accuracy: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """The report in words."""
+        lines = [f"{self.algorithm} on {self.dataset}: {self.parties} parties, model {self.model}, level {self.level}"]
+        for name, value in (
+            ("test accuracy", self.accuracy),
+            ("balanced accuracy", self.balanced_accuracy),
+            ("public rows labelled right", self.label_accuracy),
+        ):
+            if value is not None:
+                lines.append(f"  {name}: {value:.2%}")
+        if "unlabelled" in self.votes:
+            lines.append(f"  public rows nobody could label: {self.votes['unlabelled']}, ties: {self.votes['ties']}")
+        lines.append(f"  privacy: {self.privacy}")
+        if self.bytes_sent is not None:
+            lines.append(f"  bytes sent: {self.bytes_sent:,}")
+        lines.append(f"  seconds: {self.seconds:.1f}")
+        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+
+def accuracies(models: Sequence[Any], X: Any, y: Labels) -> tuple[list[float], list[float]]:
+    """Accuracy and balanced accuracy of each model."""
+    from sklearn.metrics import recall_score
+
+    plain, balanced = [], []
+    present = np.unique(y)
+    for predictions in predict_all(models, X):
+        if isinstance(predictions, str):
+            raise DataError(f"A model could not be run on the test rows: {predictions}")
+        plain.append(float(np.mean(predictions == y)))
+        recalls = recall_score(y, predictions, labels=present, average=None, zero_division=0)
+        balanced.append(float(np.mean(recalls)))
+    return plain, balanced
+
+
+def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
+    """The share of the labelled public rows whose label is right; None where an algorithm labels none.
+
+    Only a simulation knows the truth about public rows; nothing is trained or chosen with it.
+    """
+    diaries = [outcome.server] if outcome.server.figures.get("labels") else list(outcome.parties.values())
+    labels = [given for diary in diaries for given in diary.figures.get("labels", [])]
+    if not labels:
+        return None
+    given, right = np.concatenate(labels), np.tile(truth, len(labels))
+    labelled = given != NO_VOTE
+    return float(np.mean(given[labelled] == right[labelled])) if labelled.any() else None
+
+
+def vote_figures(outcome: Outcome) -> dict[str, Any]:
+    """How the server's vote went, without the labels themselves."""
+    return {name: value for name, value in outcome.server.figures.items() if name != "labels"}
+
+
+def notes(outcome: Outcome) -> tuple[str, ...]:
+    """What the sides wrote down, the server last."""
+    told = [note for diary in outcome.parties.values() for note in diary.notes]
+    return (*told, *outcome.server.notes)
+
+
+def versions(packages: Sequence[str] = ("numpy", "scikit-learn", "onnx", "onnxruntime", "xgboost-cpu", "xgboost")) -> (
+    dict[str, str]
+):
+    """The versions that a result depends on."""
+    from fedkt import __version__
+
+    found: dict[str, str] = {"fedkt": __version__, "python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and sample standard deviation (0 for a single value)."""
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

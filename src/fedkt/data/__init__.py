@@ -1,1 +1,70 @@
+"""Data: datasets to simulate with, partitions among parties, and a party's own tables.
 
+`load` and `partition` are what a simulation needs; `fedkt.data.table` and `fedkt.data.schema` read a party's own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedkt.data.adult import load_adult, load_adult_table
+from fedkt.data.cod_rna import load_cod_rna
+from fedkt.data.dataset import Dataset
+from fedkt.data.digits import load_digits
+from fedkt.data.download import FILES, Progress, find_file
+from fedkt.data.heart import load_heart
+from fedkt.data.partition import (
+    PARTITIONERS,
+    by_balanced_dirichlet,
+    by_column,
+    by_dirichlet,
+    evenly,
+    partition,
+)
+from fedkt.errors import ConfigurationError
+
+__all__ = [
+    "DATASETS",
+    "FILES",
+    "PARTITIONERS",
+    "Dataset",
+    "KnownDataset",
+    "by_balanced_dirichlet",
+    "by_column",
+    "by_dirichlet",
+    "evenly",
+    "find_file",
+    "load",
+    "partition",
+]
+
+
+@dataclass(frozen=True)
+class KnownDataset:
+    """A dataset that can be named: how to load it, and what to simulate with unless told otherwise."""
+
+    loader: Callable[..., Dataset]
+    n_parties: int
+    model: str
+    description: str
+
+
+DATASETS: dict[str, KnownDataset] = {
+    "adult": KnownDataset(load_adult, 50, "forest", "income over 50,000 dollars, LIBSVM a9a: 32,561 rows, 2 classes"),
+    "adult-table": KnownDataset(
+        load_adult_table, 50, "forest", "the same people, original text columns through a schema"
+    ),
+    "cod-rna": KnownDataset(load_cod_rna, 50, "boosting", "non-coding RNA, LIBSVM: 59,535 rows, 2 classes"),
+    "digits": KnownDataset(load_digits, 5, "forest", "8 × 8 handwritten digits: 1,797 rows, 10 classes, no download"),
+    "heart": KnownDataset(load_heart, 4, "forest", "heart disease in four hospitals: 920 rows, 2 classes, with gaps"),
+}
+"""Every dataset by its name on the command line."""
+
+
+def load(name: str, *, seed: int, data_dir: str | Path | None = None, progress: Progress | None = None) -> Dataset:
+    """The dataset called `name`, split into parties', public and test rows by `seed`."""
+    if name not in DATASETS:
+        raise ConfigurationError(f"Unknown dataset {name!r}. Choose one of: {', '.join(DATASETS)}.")
+    return DATASETS[name].loader(seed=seed, data_dir=data_dir, progress=progress)

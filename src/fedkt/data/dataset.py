@@ -1,0 +1,77 @@
+"""One drawn split of a dataset: the parties' rows, the public rows and the test rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import ConfigurationError
+
+SPLIT_STREAM = 0x5B117
+"""Keeps the draw of the split apart from whatever else an experiment draws from the same seed."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What an experiment needs: rows by role, class indices, and where they came from."""
+
+    name: str
+    X: NDArray[np.float32]
+    """The parties' rows; a partition deals them out."""
+    y: NDArray[np.int64]
+    """The index into `classes` of each of the parties' rows."""
+    X_public: NDArray[np.float32]
+    """Rows that everybody may see, without labels."""
+    y_public: NDArray[np.int64]
+    """True classes of the public rows: only to measure how good the labels of a simulation are."""
+    X_test: NDArray[np.float32]
+    y_test: NDArray[np.int64]
+    classes: tuple[str | int, ...]
+    groups: NDArray[np.str_] | None
+    """The natural silo of each of the parties' rows (the hospital), where the data has one."""
+    source: str
+    """Where the rows came from, in words."""
+    feature_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row numbers by role; together they are all rows, each once."""
+
+    train: NDArray[np.int64]
+    public: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+def split_rows(n_rows: int, *, seed: int, held_out: float = 0.25) -> Split:
+    """Rows shuffled, ⌈held_out · n⌉ of them kept from the parties, whose first half is public and the rest test."""
+    shuffled = split_generator(seed).permutation(n_rows)
+    n_held = int(np.ceil(held_out * n_rows))
+    n_public = n_held // 2
+    return Split(shuffled[n_held:], shuffled[:n_public], shuffled[n_public:n_held])
+
+
+def split_rows_within(groups: NDArray[np.str_], *, seed: int, held_out: float) -> Split:
+    """As `split_rows`, but cut within each group, so that every group is in every role in proportion."""
+    rng = split_generator(seed)
+    parts: list[Split] = []
+    for group in np.unique(groups):
+        shuffled = rng.permutation(np.flatnonzero(groups == group))
+        n_held = round(held_out * len(shuffled))
+        n_public = n_held // 2
+        parts.append(Split(shuffled[n_held:], shuffled[:n_public], shuffled[n_public:n_held]))
+    # Shuffled again: a consumer that takes the first k public rows must not get one group only.
+    return Split(
+        rng.permutation(np.concatenate([part.train for part in parts])),
+        rng.permutation(np.concatenate([part.public for part in parts])),
+        rng.permutation(np.concatenate([part.test for part in parts])),
+    )
+
+
+def split_generator(seed: int) -> np.random.Generator:
+    """The generator a split is drawn from."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigurationError(f"A seed is a whole number of at least 0, got {seed!r}.")
+    return np.random.default_rng(np.random.SeedSequence(int(seed), spawn_key=(SPLIT_STREAM,)))

@@ -1,0 +1,93 @@
+"""Reading single values: text as numbers, and one spelling for values that mean the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.data.table import Table
+from fedkt.errors import DataError
+
+
+def as_number(text: str) -> float | None:
+    """The number a text stands for, None if it stands for none; "1_000" is text, though Python reads it."""
+    if "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def as_key(value: Any) -> str:
+    """One spelling for values that mean the same: 1, 1.0, "1", "01" and " 1.0 " are all "1"; other text is stripped."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    text = str(value).strip()
+    # Long identifiers stay exact: as floats, different ones would become the same.
+    if len(text) < 40 and text.lstrip("+-").isdecimal():
+        number = as_number(text)
+        return str(int(text)) if number is not None else text
+    number = float(value) if isinstance(value, float | np.floating) else as_number(text)
+    if number is None or not math.isfinite(number):
+        return text
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(float(number))
+
+
+def keys_of(values: NDArray[Any], missing_values: Collection[str]) -> list[str | None]:
+    """The spelling of every value as by `as_key`, None where it is missing."""
+    spelt: dict[Any, str | None] = {}
+    keys: list[str | None] = []
+    for value in values.tolist():
+        if value is None or value != value:
+            keys.append(None)
+            continue
+        # 1 and True are the same dictionary key.
+        place = (type(value), value)
+        if place not in spelt:
+            text = str(value).strip()
+            spelt[place] = None if text in missing_values or as_number(text) != as_number(text) else as_key(value)
+        keys.append(spelt[place])
+    return keys
+
+
+def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArray[np.float64]:
+    """A column as numbers, NaN where it is missing; text and infinities are refused with their line."""
+    values = table.columns[name]
+    if values.dtype.kind in "iufb":
+        numbers = values.astype(np.float64)
+    else:
+        unknown = frozenset(missing_values)
+        texts = ["nan" if value is None else str(value).strip() for value in values.tolist()]
+        read = [math.nan if text in unknown else as_number(text) for text in texts]
+        wrong = [row for row, number in enumerate(read) if number is None]
+        if wrong:
+            raise DataError(
+                f"{table.at(wrong[0])}: {values[wrong[0]]!r} in column {name!r} is not a number"
+                f"{others(wrong)}. Correct it (decimals with a point), or leave the row out."
+            )
+        numbers = np.array(read, dtype=np.float64)
+    endless = np.flatnonzero(np.isinf(numbers))
+    if len(endless):
+        raise DataError(
+            f"{table.at(endless[0])}: {values[endless[0]]!r} in column {name!r} is infinite"
+            f"{others(endless)}. Correct it, or write it as missing."
+        )
+    return numbers
+
+
+def others(rows: Sequence[int] | NDArray[np.int64]) -> str:
+    """How many more rows than the first one are meant, in words."""
+    return f" (and {len(rows) - 1} more row{'s' * (len(rows) > 2)})" if len(rows) > 1 else ""
+
+
+def listed(names: Sequence[Any], most: int = 20) -> str:
+    """Names for a message, at most `most` of them."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown

@@ -49,6 +49,7 @@ class KnownDataset:
     n_parties: int
     model: str
     description: str
+    partition: str = "dirichlet"
 
 
 DATASETS: dict[str, KnownDataset] = {
@@ -58,7 +59,9 @@ DATASETS: dict[str, KnownDataset] = {
     ),
     "cod-rna": KnownDataset(load_cod_rna, 50, "boosting", "non-coding RNA, LIBSVM: 59,535 rows, 2 classes"),
     "digits": KnownDataset(load_digits, 5, "forest", "8 × 8 handwritten digits: 1,797 rows, 10 classes, no download"),
-    "heart": KnownDataset(load_heart, 4, "forest", "heart disease in four hospitals: 920 rows, 2 classes, with gaps"),
+    "heart": KnownDataset(
+        load_heart, 4, "forest", "heart disease in four hospitals: 920 rows, 2 classes, with gaps", "column"
+    ),
 }
 """Every dataset by its name on the command line."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, read_table
-from fedkt.data.values import as_key, as_number, keys_of, listed, numbers_of, others
+from fedkt.data.values import as_key, as_number, keys_of, listed, numbers_of, others, shown
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_CATEGORIES = 1_000
@@ -91,7 +91,7 @@ class Schema(BaseModel):
         return sum(max(len(column.categories), 1) + column.missing for column in self.columns)
 
     def read(self, path: str | Path, *, labelled: bool = True) -> Table:
-        """The table in a party's file, with the agreed label unless `labelled` is false, and LIBSVM's features counted."""
+        """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width."""
         numbered = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         return read_table(path, label=self.label if labelled else None, n_features=max(numbered, default=None))
 
@@ -130,7 +130,7 @@ class Schema(BaseModel):
         wrong = np.flatnonzero(codes < 0)
         if len(wrong):
             raise DataError(
-                f"{table.at(wrong[0])}: the label {values[wrong[0]]!r} in column {self.label!r} is not "
+                f"{table.at(wrong[0])}: the label {shown(values, wrong[0])} in column {self.label!r} is not "
                 f"one of the agreed classes {listed(classes)}{others(wrong)}. Correct it or leave the row out."
             )
         return codes
@@ -152,7 +152,8 @@ class Schema(BaseModel):
             large = np.flatnonzero(~np.isfinite(out[:, 0]))
             if len(large):
                 raise DataError(
-                    f"{table.at(large[0])}: {values[large[0]]!r} in column {column.name!r} is too large{others(large)}."
+                    f"{table.at(large[0])}: {shown(values, large[0])} in column {column.name!r} is too large"
+                    f"{others(large)}."
                 )
         else:
             places = {as_key(each): place for place, each in enumerate(column.categories)}
@@ -162,7 +163,7 @@ class Schema(BaseModel):
             unseen = np.flatnonzero((codes < 0) & ~unknown)
             if len(unseen) and self.unseen == "refuse":
                 raise DataError(
-                    f"{table.at(unseen[0])}: {values[unseen[0]]!r} in column {column.name!r} is not one "
+                    f"{table.at(unseen[0])}: {shown(values, unseen[0])} in column {column.name!r} is not one "
                     f"of its agreed categories {listed(column.categories)}{others(unseen)}."
                 )
             known = np.flatnonzero(codes >= 0)
@@ -172,7 +173,7 @@ class Schema(BaseModel):
         elif unknown.any():
             rows = np.flatnonzero(unknown)
             raise DataError(
-                f"{table.at(rows[0])}: column {column.name!r} is missing ({values[rows[0]]!r})"
+                f"{table.at(rows[0])}: column {column.name!r} is missing ({shown(values, rows[0])})"
                 f"{others(rows)}, but it was agreed to have no missing values. Fill it in, leave the row out, or agree "
                 "on a schema that allows missing values."
             )

@@ -159,7 +159,10 @@ def read_parquet(path: Path, label: str | None = None, n_features: int | None = 
 def read_npz(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
     """The table in an NPZ file with arrays X (rows, columns) and, where there are any, y and names."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream:
+            file = np.load(stream, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it is a single array")
             arrays = {name: file[name] for name in ("X", "y", "names") if name in file.files}
     except (ValueError, zipfile.BadZipFile, MemoryError, AttributeError) as reason:
         raise DataError(f"{path} is not an NPZ file of plain arrays: {reason}") from reason
@@ -261,7 +264,7 @@ def _check_names(names: list[str], source: str, label: str | None) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if "" in names:
         raise DataError(
-            f"{source}: column {names.index('') + 1} of the header has no name. Name it; where it is pandas' row number, "
+            f"{source}: column {names.index('') + 1} of the header has no name. Name it; if it is pandas' row number, "
             "save with index=False."
         )
     if twice:

@@ -1,0 +1,239 @@
+"""The one thing that crosses the wire: a party's models and what they are, as bytes.
+
+    bundle.zip
+    ├── manifest.json    format, party, plan, classes, versions; name, size and SHA-256 of every model
+    ├── manifest.sig     64 bytes, Ed25519 over manifest.json; optional
+    └── models/0.onnx …  one per student
+
+There is no field for votes, row counts or anything else computed from a party's rows. Received bytes are distrusted in
+this order: sizes, names, signature, manifest, plan, classes, digests, graphs. Nothing is built before it is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from fedkt.errors import BundleError, ConfigurationError, ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from fedkt.manifest import Manifest
+    from fedkt.models.base import FittedModel, Model
+    from fedkt.models.onnx_rules import Limits
+    from fedkt.signing import SigningKey
+
+Label = str | int
+
+MANIFEST = "manifest.json"
+SIGNATURE = "manifest.sig"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a party sends, or a server sends back."""
+
+    sender: str
+    """The party's name."""
+    classes: tuple[Label, ...]
+    """The class list all parties agreed on."""
+    models: tuple[Model, ...]
+    """Trained models: native in a simulation, OnnxModel once they have travelled."""
+    plan: str = ""
+    """The digest of the plan it was made under."""
+    arrays: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Named arrays, for algorithms that send weights; they do not travel as bytes yet."""
+
+
+def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None) -> bytes:
+    """The bundle as bytes, the same bytes for the same bundle, signed if a key is given.
+
+    Models that are not ONNX yet are converted and must label every one of `check_rows` as before.
+    """
+    from fedkt.manifest import FORMAT, FileEntry, Manifest, versions
+    from fedkt.models.exchange import OnnxModel, to_onnx
+
+    if bundle.arrays:
+        raise BundleError(f"The bundle of {bundle.sender!r} holds arrays {sorted(bundle.arrays)}; only models travel.")
+    width = _width(check_rows)
+    graphs: list[bytes] = []
+    for place, model in enumerate(bundle.models):
+        if isinstance(model, OnnxModel):
+            graphs.append(model.data)
+            continue
+        try:
+            native = cast("FittedModel", model)
+            converted = to_onnx(native, n_features=width, n_classes=len(bundle.classes), check_rows=check_rows)
+        except ModelError as reason:
+            raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason
+        graphs.append(converted.data)
+    files = [
+        FileEntry(name=f"models/{place}.onnx", size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        for place, data in enumerate(graphs)
+    ]
+    try:
+        manifest = Manifest(
+            format=FORMAT,
+            kind="models",
+            party=bundle.sender,
+            plan=bundle.plan,
+            classes=tuple(bundle.classes),
+            n_features=width,
+            versions=versions(),
+            files=tuple(files),
+        )
+    except ValueError as reason:
+        raise BundleError(f"The bundle of {bundle.sender!r} cannot be described: {reason}") from reason
+    text = json.dumps(manifest.model_dump(mode="json"), ensure_ascii=False, indent=1, sort_keys=True).encode()
+    members = [(MANIFEST, text)]
+    if key is not None:
+        members.append((SIGNATURE, key.sign(text)))
+    members += [(entry.name, data) for entry, data in zip(files, graphs, strict=True)]
+    return _zipped(members)
+
+
+def unpack(
+    data: bytes,
+    *,
+    source: str,
+    plan: str,
+    classes: Sequence[Label],
+    n_features: int,
+    max_models: int | None = None,
+    parties: Collection[str] | None = None,
+    keys: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+) -> Bundle:
+    """The bundle in received bytes, or a BundleError that names the source and the reason.
+
+    `keys` maps party names to public keys: a party with a key must have signed. `parties` are those expected, None for
+    any. `source` is what messages call the bytes before the sender is known, for instance the file's name.
+    """
+    from fedkt.models.exchange import OnnxModel
+    from fedkt.models.onnx_rules import Limits, check_graph
+
+    bounds = limits or Limits()
+    archive, manifest = _opened(data, source, keys or {}, bounds)
+    who = f"Bundle from {manifest.party!r} ({source})"
+    if manifest.plan != plan:
+        raise BundleError(
+            f"Bundle from {manifest.party!r} was made under plan {manifest.plan[:6] or '(none)'}; this server runs "
+            f"{plan[:6] or '(none)'}. Send {manifest.party!r} the current plan.toml. (File: {source})"
+        )
+    if not _same(manifest.classes, classes):
+        raise BundleError(
+            f"{who} is about the classes {list(manifest.classes)[:20]}, but {list(classes)[:20]} were agreed on, in "
+            "this order."
+        )
+    if parties is not None and manifest.party not in parties:
+        raise BundleError(
+            f"{who} is from a party that nobody expects. Expected: {', '.join(sorted(parties)) or 'none'}."
+        )
+    if manifest.n_features != n_features:
+        raise BundleError(f"{who} reads rows of {manifest.n_features} columns; the agreed rows have {n_features}.")
+    most = bounds.models if max_models is None else max_models
+    if len(manifest.files) > most:
+        raise BundleError(f"{who} holds too many models: {len(manifest.files)}, where the plan allows {most}.")
+    models: list[Model] = []
+    for place, entry in enumerate(manifest.files):
+        graph = archive.read(entry.name)
+        try:
+            check_graph(graph, n_features=n_features, n_classes=len(classes), limits=bounds)
+        except ModelError as reason:
+            raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
+        models.append(OnnxModel(graph, n_features, len(classes), f"model {place} of {manifest.party!r}"))
+    return Bundle(manifest.party, tuple(classes), tuple(models), manifest.plan)
+
+
+def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, limits: Limits | None = None) -> Manifest:
+    """What a bundle says it is: sizes, names, digests and signature are checked, no model is looked into."""
+    from fedkt.models.onnx_rules import Limits
+
+    return _opened(data, source, keys or {}, limits or Limits())[1]
+
+
+def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> tuple[Any, Manifest]:
+    """The archive and its manifest, once every check that needs no plan has passed."""
+    from fedkt.archive import Archive
+    from fedkt.manifest import parse_manifest
+
+    archive = Archive(data, source, bounds)
+    text = archive.read(MANIFEST)
+    signer = _signer(text, archive.read(SIGNATURE) if SIGNATURE in archive.names else None, source, keys)
+    manifest = parse_manifest(text, source)
+    if signer is not None and manifest.party != signer:
+        raise BundleError(f"Bundle in {source} says it is from {manifest.party!r}, but the signature is {signer!r}'s.")
+    if signer is None and manifest.party in keys:
+        raise BundleError(
+            f"Bundle from {manifest.party!r} ({source}) is not signed, but the plan lists a key for this party. "
+            f"Ask {manifest.party!r} to sign it."
+        )
+    who = f"Bundle from {manifest.party!r} ({source})"
+    listed = [entry.name for entry in manifest.files]
+    present = [name for name in archive.names if name not in (MANIFEST, SIGNATURE)]
+    if listed != present:
+        raise BundleError(f"{who}: the manifest lists {len(listed)} models, the archive has {len(present)} members.")
+    for entry in manifest.files:
+        content = archive.read(entry.name)
+        if len(content) != entry.size:
+            raise BundleError(f"{who}: {entry.name} has {len(content)} bytes, its manifest says size {entry.size}.")
+        if hashlib.sha256(content).hexdigest() != entry.sha256:
+            raise BundleError(f"{who}: {entry.name} does not match its digest. It was damaged or changed on the way.")
+    return archive, manifest
+
+
+def _signer(text: bytes, signature: bytes | None, source: str, keys: Mapping[str, str]) -> str | None:
+    """The party whose key fits the signature, None where there is none to check."""
+    from fedkt.signing import SIGNATURE_BYTES, verify
+
+    if signature is None:
+        return None
+    if len(signature) != SIGNATURE_BYTES:
+        raise BundleError(f"Bundle in {source}: the signature has {len(signature)} bytes, not {SIGNATURE_BYTES}.")
+    if not keys:
+        return None
+    for party, public in keys.items():
+        try:
+            fits = verify(public, text, signature)
+        except ConfigurationError as reason:
+            raise ConfigurationError(f"The key of {party!r} is unusable: {reason}") from reason
+        if fits:
+            return party
+    raise BundleError(
+        f"Bundle in {source}: the signature fits no key in the plan. It was changed, or signed by others."
+    )
+
+
+def _same(ours: Sequence[Label], theirs: Sequence[Label]) -> bool:
+    """Equal class lists; True and 1, or '1' and 1, are different labels."""
+    return len(ours) == len(theirs) and all(type(a) is type(b) and a == b for a, b in zip(ours, theirs, strict=True))
+
+
+def _width(check_rows: Any) -> int:
+    shape = getattr(check_rows, "shape", None)
+    if shape is None or len(shape) != 2:
+        raise BundleError(f"Packing needs check rows as a table (rows × columns), got the shape {shape}.")
+    return int(shape[1])
+
+
+def _zipped(members: Sequence[tuple[str, bytes]]) -> bytes:
+    """A zip archive whose bytes depend on the members only: no clock, no user, no system in it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            info.create_system = 3
+            info.external_attr = 0o600 << 16
+            # What compresses too well looks like a zip bomb to the receiver: it travels as it is.
+            bomb_like = len(content) > 90 * len(zlib.compress(content, 6))
+            info.compress_type = zipfile.ZIP_STORED if bomb_like else zipfile.ZIP_DEFLATED
+            archive.writestr(info, content, compresslevel=6)
+    return buffer.getvalue()

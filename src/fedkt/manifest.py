@@ -1,0 +1,89 @@
+"""What a bundle says about itself, in a strict form: unknown fields, wrong types and odd numbers are refused."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fedkt.errors import BundleError
+
+FORMAT = 1
+
+Text = Annotated[str, Field(max_length=200)]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class FileEntry(BaseModel):
+    """One model in the bundle."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    name: Annotated[str, Field(pattern=r"^models/(0|[1-9][0-9]{0,5})\.onnx$")]
+    size: Annotated[int, Field(ge=1, le=2**40)]
+    sha256: Digest
+
+
+class Manifest(BaseModel):
+    """The bundle's description of itself."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    format: Annotated[int, Field(ge=1, le=10**6)]
+    kind: Literal["models"]
+    party: Annotated[str, Field(min_length=1, max_length=200)]
+    plan: Annotated[str, Field(pattern=r"^[0-9a-zA-Z:_-]{0,128}$")]
+    """The digest of the plan it was made under."""
+    classes: Annotated[tuple[Text | Annotated[int, Field(ge=-(2**53), le=2**53)], ...], Field(max_length=100_000)]
+    n_features: Annotated[int, Field(ge=1, le=2**24)]
+    versions: Annotated[dict[Text, Text], Field(max_length=20)]
+    files: Annotated[tuple[FileEntry, ...], Field(max_length=100_000)]
+
+
+def versions() -> dict[str, str]:
+    """The versions of the libraries that made a bundle."""
+    found = {}
+    for name in ("fedkt", "numpy", "scikit-learn", "onnx"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def parse_manifest(text: bytes, source: str) -> Manifest:
+    """The manifest in received bytes, or a BundleError that says what is wrong with it."""
+    try:
+        content = json.loads(text.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_twins)
+    except RecursionError as reason:
+        raise BundleError(f"Bundle in {source}: the manifest is nested too deeply.") from reason
+    except ValueError as reason:
+        raise BundleError(f"Bundle in {source}: the manifest is not JSON: {str(reason)[:200]}") from reason
+    if not isinstance(content, dict):
+        raise BundleError(f"Bundle in {source}: the manifest is not a JSON object.")
+    number = content.get("format")
+    if type(number) is not int or number != FORMAT:
+        raise BundleError(
+            f"Bundle in {source}: the manifest has format {str(number)[:40]!r}; this version of fedkt reads format "
+            f"{FORMAT}. Update whichever side is older."
+        )
+    try:
+        manifest = Manifest.model_validate_json(json.dumps(content))
+    except ValidationError as reason:
+        first = reason.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(each) for each in first["loc"])[:100]
+        raise BundleError(f"Bundle in {source}: the manifest's field {where!r} is wrong: {first['msg']}.") from reason
+    if not manifest.party.isprintable():
+        raise BundleError(f"Bundle in {source}: the manifest's party name is not printable text.")
+    return manifest
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number JSON knows")
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a field is given twice")
+    return content

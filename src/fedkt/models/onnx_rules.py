@@ -1,0 +1,282 @@
+"""What a received ONNX graph may contain; anything else is refused before any of it runs.
+
+ONNX by itself stops little: a Loop of 2⁶² steps is 231 bytes, a ConstantOfShape of 160 GB is 127, external data reads
+files, and forged tree indices are trusted. So the file is walked field by field first (counting, so that parsing cannot
+explode), then parsed, then held against short lists: of operators, of types, of sizes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from fedkt.errors import ModelError
+from fedkt.models.tree_rules import check_trees
+
+OPSETS = {"": 17, "ai.onnx.ml": 3}
+"""The versions of the two operator sets that our own graphs are written in."""
+
+_ALLOWED = """
+    Abs Add ArgMax AveragePool BatchNormalization Cast Clip Concat Conv Div Equal Erf Exp Flatten Gather Gemm
+    GlobalAveragePool Greater Identity LeakyRelu Less Log LogSoftmax LpNormalization MatMul MaxPool Mul Neg Not Pow
+    ReduceLogSumExp ReduceMax ReduceMean ReduceProd ReduceSum Relu Reshape Sigmoid Slice Softmax Sqrt Squeeze Sub Sum
+    Tanh TopK Transpose Unsqueeze
+    ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Imputer ai.onnx.ml.LinearClassifier ai.onnx.ml.Normalizer
+    ai.onnx.ml.OneHotEncoder ai.onnx.ml.SVMClassifier ai.onnx.ml.Scaler ai.onnx.ml.TreeEnsembleClassifier
+"""
+OPERATORS = frozenset(_ALLOWED.split())
+"""What the families that travel need, and nothing whose output is large while its inputs are small."""
+
+WINDOWS = ("Conv", "MaxPool", "AveragePool")
+"""Operators whose padding could make a large output from a small input."""
+
+# FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE of TensorProto.DataType, and the bytes of one element.
+ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 6: 4, 7: 8, 9: 1, 11: 8}
+
+# The parts of onnx.proto that a graph of ours can consist of: field number -> (name, nested message or None).
+MESSAGES: dict[str, dict[int, str | None]] = {
+    "model": {1: None, 2: None, 3: None, 4: None, 5: None, 6: None, 7: "graph", 8: "opset", 14: "entry"},
+    "opset": {1: None, 2: None},
+    "entry": {1: None, 2: None},
+    "graph": {1: "node", 2: None, 5: "tensor", 10: None, 11: "value", 12: "value", 13: "value"},
+    "node": {1: None, 2: None, 3: None, 4: None, 5: "attribute", 6: None, 7: None},
+    "attribute": {1: None, 2: None, 3: None, 4: None, 5: "tensor", 7: None, 8: None, 9: None, 13: None, 20: None},
+    "tensor": {1: None, 2: None, 4: None, 5: None, 6: None, 7: None, 8: None, 9: None, 10: None, 12: None},
+    "value": {1: None, 2: "type", 3: None},
+    "type": {1: "tensor type", 6: None},
+    "tensor type": {1: None, 2: "shape"},
+    "shape": {1: "dimension"},
+    "dimension": {1: None, 2: None, 3: None},
+}
+
+FORBIDDEN = {
+    ("model", 20): "training information",
+    ("model", 25): "a local function",
+    ("graph", 14): "quantisation notes",
+    ("graph", 15): "a sparse initialiser",
+    ("attribute", 6): "a subgraph",
+    ("attribute", 11): "subgraphs",
+    ("attribute", 22): "a sparse tensor",
+    ("attribute", 23): "sparse tensors",
+    ("tensor", 13): "external data",
+    ("tensor", 14): "external data",
+    ("tensor", 3): "a tensor in segments",
+}
+
+# Runs of list entries in an attribute (ints, floats, tree modes): millions in a large forest, so matched at once.
+LISTS = re.compile(
+    rb"(?:\x40[\x80-\xff]{0,9}[\x00-\x7f]|\x3d.{4}"
+    rb"|\x4a(?:\x0aBRANCH_LEQ|\x04LEAF|\x09BRANCH_LT|\x0aBRANCH_GTE|\x09BRANCH_GT))+",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a received bundle, and each model in it, may take."""
+
+    bundle_bytes: int = 256 * 2**20
+    member_bytes: int = 64 * 2**20
+    manifest_bytes: int = 2**20
+    models: int = 1_000
+    ratio: int = 100
+    """How many times larger than its compressed form a member may be."""
+    nodes: int = 2_000
+    fields: int = 200_000
+    """Protobuf fields in a model, the entries of attribute lists not counted."""
+    elements: int = 16 * 2**20
+    """Numbers in all initialisers and attribute lists together, trees aside."""
+    tree_nodes: int = 2_000_000
+    tree_depth: int = 2_000
+    memory_bytes: int = 2 * 2**30
+    cpu_seconds: int = 120
+    """Per model."""
+    wall_seconds: float = 300.0
+    """Per model."""
+
+
+def check_graph(data: bytes, *, n_features: int, n_classes: int, limits: Limits | None = None) -> None:
+    """Nothing, if the graph keeps every rule; otherwise a ModelError that says which it breaks."""
+    bounds = limits or Limits()
+    if len(data) > bounds.member_bytes:
+        raise ModelError(f"the model has {len(data)} bytes; at most {bounds.member_bytes} are read.")
+    _walk(data, 0, len(data), "model", [bounds.fields], 0)
+    model = _parsed(data)
+    if not 3 <= model.ir_version <= 13:
+        raise ModelError(f"the model has ONNX version {model.ir_version}; versions 3 to 13 are known.")
+    _check_opsets(model)
+    graph = model.graph
+    _check_ends(graph, n_features)
+    if len(graph.node) > bounds.nodes:
+        raise ModelError(f"the graph has {len(graph.node)} nodes; at most {bounds.nodes} are run.")
+    elements = sum(_check_tensor(each, bounds) for each in graph.initializer)
+    table = {"rows"}
+    for node in graph.node:
+        elements += _check_node(node, bounds)
+        if node.op_type == "TreeEnsembleClassifier":
+            widest = check_trees(node, bounds.tree_nodes, bounds.tree_depth)
+            if table.intersection(node.input) and widest >= n_features:
+                raise ModelError(f"a tree reads feature {widest}, but the rows have the columns 0 … {n_features - 1}.")
+        elif node.op_type == "Cast" and table.intersection(node.input):
+            table.update(node.output)
+    _check_labels(graph, n_classes)
+    if elements > bounds.elements:
+        raise ModelError(f"the graph holds {elements} numbers; at most {bounds.elements} are read.")
+
+
+def _walk(data: bytes, start: int, end: int, kind: str, left: list[int], depth: int) -> None:
+    """Every field of a message looked at by number and size, before a parser builds anything from it."""
+    known = MESSAGES[kind]
+    place = start
+    while place < end:
+        if kind == "attribute" and (run := LISTS.match(data, place, end)):
+            place = run.end()
+            continue
+        left[0] -= 1
+        if left[0] < 0:
+            raise ModelError("the model has too many parts (protobuf fields) to be read safely.")
+        tag, place = _varint(data, place, end)
+        number, wire = tag >> 3, tag & 7
+        if number not in known:
+            what = FORBIDDEN.get((kind, number), f"an unknown field {number} in its {kind}")
+            raise ModelError(f"the model contains {what}, which is not allowed.")
+        nested = known[number]
+        if wire == 2:
+            size, place = _varint(data, place, end)
+            if size > end - place:
+                raise ModelError(f"the model is damaged: a {kind} field claims {size} bytes, {end - place} are left.")
+            if nested is not None:
+                _walk(data, place, place + size, nested, left, depth + 1)
+            place += size
+        elif nested is not None or wire not in (0, 1, 5):
+            raise ModelError(f"the model is damaged: field {number} of a {kind} has a wrong type.")
+        elif wire == 0:
+            _, place = _varint(data, place, end)
+        else:
+            place += 8 if wire == 1 else 4
+    if place != end:
+        raise ModelError(f"the model is damaged: a {kind} ends in the middle of a field.")
+
+
+def _varint(data: bytes, place: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while place < end and shift < 64:
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+        shift += 7
+    raise ModelError("the model is damaged: it is not an ONNX file.")
+
+
+def _parsed(data: bytes) -> Any:
+    from onnx import ModelProto
+
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except Exception as reason:
+        # protobuf's own exception differs between its implementations.
+        raise ModelError(f"the model is not an ONNX file: {reason}") from reason
+    if not model.HasField("graph"):
+        raise ModelError("the model has no graph: it is not an ONNX file.")
+    return model
+
+
+def _check_opsets(model: Any) -> None:
+    found: set[str] = set()
+    for each in model.opset_import:
+        domain = "" if each.domain == "ai.onnx" else each.domain
+        if domain not in OPSETS:
+            raise ModelError(f"the model uses the operator set {domain!r}; only standard ONNX and ai.onnx.ml are run.")
+        if domain in found:
+            raise ModelError(f"the model names the operator set {domain!r} twice.")
+        found.add(domain)
+        low, high = (9, 23) if domain == "" else (1, 3)
+        if not low <= each.version <= high:
+            raise ModelError(f"the model uses version {each.version} of operator set {domain!r}, not {low} to {high}.")
+
+
+def _check_ends(graph: Any, n_features: int) -> None:
+    if len(graph.input) != 1 or len(graph.output) != 1:
+        raise ModelError(f"the graph has {len(graph.input)} inputs and {len(graph.output)} outputs, not one of each.")
+    rows, label = graph.input[0], graph.output[0]
+    if rows.name != "rows" or label.name != "label":
+        raise ModelError(f"the graph goes from {rows.name!r} to {label.name!r}, not from 'rows' to 'label'.")
+    source, target = rows.type.tensor_type, label.type.tensor_type
+    if source.elem_type != 1:
+        raise ModelError("the graph's input 'rows' is not float32.")
+    widths = [(each.dim_value, each.HasField("dim_value")) for each in source.shape.dim]
+    if len(widths) != 2 or widths[0][1] or widths[1] != (n_features, True):
+        raise ModelError(f"the graph's input 'rows' has the shape {[w for w, _ in widths]}, not (N, {n_features}).")
+    if target.elem_type != 7:
+        raise ModelError("the graph's output 'label' is not int64.")
+    if len(target.shape.dim) != 1 or target.shape.dim[0].HasField("dim_value"):
+        raise ModelError("the graph's output 'label' is not one label per row.")
+    if any(each.name == "rows" for each in graph.initializer):
+        raise ModelError("the graph overwrites its input 'rows'.")
+
+
+def _check_tensor(tensor: Any, bounds: Limits) -> int:
+    """The elements of a stored tensor, if it holds exactly what it declares."""
+    if tensor.data_type not in ELEMENT_BYTES:
+        raise ModelError(f"the stored table {tensor.name[:40]!r} has a type ({tensor.data_type}) that is not allowed.")
+    if len(tensor.dims) > 8 or any(not 0 <= each <= bounds.elements for each in tensor.dims):
+        raise ModelError(f"the stored table {tensor.name[:40]!r} claims an impossible shape.")
+    elements = int(math.prod(tensor.dims))
+    listed = (len(tensor.float_data), len(tensor.int32_data), len(tensor.int64_data), len(tensor.double_data))
+    raw = tensor.HasField("raw_data")
+    if tensor.string_data or tensor.uint64_data or len([each for each in listed if each]) + raw > 1:
+        raise ModelError(f"the stored table {tensor.name[:40]!r} mixes several kinds of payload.")
+    field = {1: 0, 11: 3, 7: 2}.get(tensor.data_type, 1)
+    held = len(tensor.raw_data) / ELEMENT_BYTES[tensor.data_type] if raw else listed[field]
+    if held != elements:
+        raise ModelError(f"the stored table {tensor.name[:40]!r} claims {elements} numbers but holds {held:g}.")
+    return elements
+
+
+def _check_node(node: Any, bounds: Limits) -> int:
+    """The numbers in a node's attributes, if operator and attributes are allowed."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    operator = f"{domain}.{node.op_type}" if domain else node.op_type
+    if operator not in OPERATORS:
+        raise ModelError(f"the graph uses the operator {operator[:60]!r}, which is not on the list of allowed ones.")
+    names = [each.name for each in node.attribute]
+    if len(set(names)) != len(names):
+        raise ModelError(f"a {operator} node gives an attribute twice.")
+    elements = 0
+    for each in node.attribute:
+        if each.type not in (1, 2, 3, 4, 6, 7, 8) or each.ref_attr_name:
+            raise ModelError(f"a {operator} node has an attribute {each.name[:40]!r} of a kind that is not allowed.")
+        elements += len(each.floats) + len(each.ints) + len(each.strings)
+        if each.type == 4:
+            elements += _check_tensor(each.t, bounds)
+        if node.op_type in WINDOWS and any(not 0 <= step <= 1_024 for step in each.ints):
+            raise ModelError(f"a {operator} node has {each.name[:40]!r} outside 0 … 1024.")
+    # The lists of a tree ensemble are bounded by its number of nodes instead.
+    return 0 if node.op_type == "TreeEnsembleClassifier" else elements
+
+
+def _check_labels(graph: Any, n_classes: int) -> None:
+    """Where the labels stand in the graph in plain sight, they are classes; the rest shows when it runs."""
+    for node in graph.node:
+        if "label" not in node.output:
+            continue
+        if node.op_type == "TreeEnsembleClassifier":
+            stated = [int(each) for part in node.attribute if part.name == "classlabels_int64s" for each in part.ints]
+        elif node.op_type == "Gather" and node.input:
+            stated = [
+                int(value)
+                for each in graph.initializer
+                if each.name == node.input[0] and each.data_type == 7
+                for value in (struct.unpack(f"<{len(each.raw_data) // 8}q", each.raw_data) or each.int64_data)
+            ]
+        else:
+            return
+        wrong = [each for each in stated if not 0 <= each < n_classes]
+        if wrong:
+            raise ModelError(f"the graph answers with the label {wrong[0]}; only 0 … {n_classes - 1} are classes.")

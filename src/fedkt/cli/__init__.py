@@ -1,1 +1,59 @@
+"""The `fedkt` command: one verb a file, no logic. Heavy libraries are imported when a verb runs, not before."""
 
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from fedkt.cli import compare, datasets, demo, inspect, keys, party, plan, predict, server, simulate
+from fedkt.cli.output import complain
+from fedkt.errors import FedKTError
+
+app = typer.Typer(
+    name="fedkt",
+    help="One-shot federated learning across organisations: any classifier, one message per party.",
+    epilog="Start with:  fedkt demo",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+TRY = "Try it on this machine"
+LIVE = "Run it between organisations, with files only"
+
+app.command(rich_help_panel=TRY)(demo.demo)
+app.command(rich_help_panel=TRY)(simulate.simulate)
+app.command(rich_help_panel=TRY)(compare.compare)
+app.command(rich_help_panel=TRY)(datasets.datasets)
+app.add_typer(plan.app, name="plan", rich_help_panel=LIVE)
+app.add_typer(keys.app, name="keys", rich_help_panel=LIVE)
+app.command(rich_help_panel=LIVE)(party.party)
+app.command(rich_help_panel=LIVE)(server.server)
+app.command(rich_help_panel=LIVE)(inspect.inspect)
+app.command(rich_help_panel=LIVE)(predict.predict)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    """One-shot federated learning across organisations: any classifier, one message per party."""
+    if version:
+        from fedkt import __version__
+
+        print(f"fedkt {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1."""
+    try:
+        app()
+    except FedKTError as error:
+        complain(str(error))
+    except OSError as error:
+        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        complain("stopped by the keyboard; nothing half-written was left behind", code=130)
+    except BrokenPipeError:
+        sys.exit(0)

@@ -99,16 +99,19 @@ def refusal(estimator: Any, codes: NDArray[np.int64], reason: Exception) -> str:
 
 
 def prepared(estimator: BaseEstimator, rng: np.random.Generator) -> Any:
-    """An untrained copy with every unset random state drawn from `rng` and every unset n_jobs at one thread."""
+    """An untrained copy on one thread, with every unset random state drawn from `rng`."""
     own = clone(estimator)
-    unset = {name for name, value in own.get_params(deep=True).items() if value is None}
+    parameters = own.get_params(deep=True)
     settings: dict[str, int] = {}
-    for name in sorted(unset):
-        last = name.rpartition("__")[2]
+    for name in sorted(name for name, value in parameters.items() if value is None):
+        inner, _, last = name.rpartition("__")
         if last in ("random_state", "random_seed"):
             settings[name] = int(rng.integers(2**31 - 1))
         elif last in ("n_jobs", "thread_count"):
-            settings[name] = 1
+            # To scikit-learn None means one thread; to the boosting libraries it means all of them.
+            owner = parameters[inner] if inner else own
+            if not type(owner).__module__.startswith("sklearn."):
+                settings[name] = 1
     return own.set_params(**settings) if settings else own
 
 

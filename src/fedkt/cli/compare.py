@@ -1,0 +1,117 @@
+"""`fedkt compare`: several algorithms on the same splits, over several seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+from fedkt.errors import ConfigurationError
+
+
+def compare(
+    dataset: options.Dataset,
+    algorithms: Annotated[str, typer.Option(help="Comma-separated: fedkt, solo, pate, centralised.")] = (
+        "fedkt,solo,pate,centralised"
+    ),
+    seeds: Annotated[str, typer.Option(help="How many seeds (5 means 0 to 4), or which: 3-7 or 0,2,9.")] = "5",
+    model: options.Model = None,
+    parties: options.Parties = None,
+    partition: options.Partition = None,
+    beta: options.Beta = 0.5,
+    partitions: options.Partitions = 2,
+    subsets: options.Subsets = 5,
+    level: options.Level = "L0",
+    teacher: options.Teacher = None,
+    student: options.Student = None,
+    final: options.Final = None,
+    party_models: options.PartyModels = None,
+    jobs: options.Jobs = 1,
+    data_dir: options.DataDir = None,
+    bytes_: options.Bytes = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="JSON-lines file: every finished run is kept there at once, and none is run again."),
+    ] = None,
+    report: options.Report = None,
+    as_json: options.Json = False,
+) -> None:
+    """Compare algorithms on the same splits and parties.
+
+    [bold]Examples[/bold]
+
+      fedkt compare digits --algorithms fedkt,solo,centralised --seeds 5
+
+      fedkt compare adult --partition balanced --seeds 10 --jobs 2 --results adult.jsonl
+    """
+    from dataclasses import asdict
+
+    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.cli.tables import print_summaries, write_report
+    from fedkt.experiments.runner import Setting, run_all, summarise
+
+    settings = [
+        Setting(
+            dataset=dataset,
+            algorithm=algorithm,
+            model=model,
+            parties=parties,
+            partition=partition,
+            beta=beta,
+            partitions=partitions,
+            subsets=subsets,
+            level=level,
+            seed=seed,
+            teacher=teacher,
+            student=student,
+            final=final,
+            party_models=options.names(party_models),
+        ).filled()
+        for seed in chosen_seeds(seeds)
+        for algorithm in options.names(algorithms)
+    ]
+    if not settings:
+        raise ConfigurationError("There is nothing to compare: name at least one algorithm and one seed.")
+    with progress_bar("compare", quiet=as_json) as bar:
+        reports = list(
+            run_all(
+                settings,
+                results=results,
+                on_start=lambda number, each: bar.rename(
+                    f"run {number + 1} of {len(settings)}: {each.algorithm}, seed {each.seed}"
+                ),
+                jobs=options.cores(jobs),
+                data_dir=data_dir,
+                measure_bytes=bytes_,
+                command=options.this_command(),
+                progress=bar,
+            )
+        )
+    if as_json:
+        print_json(
+            {
+                "dataset": dataset,
+                "algorithms": [asdict(summary) for summary in summarise(reports)],
+                "runs": [each.as_dict() for each in reports],
+            }
+        )
+    else:
+        print_summaries(reports)
+    write_report(options.report_path(report, as_json=as_json), settings[0], reports, data_dir=data_dir, quiet=as_json)
+
+
+def chosen_seeds(text: str) -> list[int]:
+    """The seeds behind `5` (0 to 4), `3-7` or `0,2,9`."""
+    try:
+        if "," in text:
+            return [int(part) for part in text.split(",") if part.strip()]
+        if "-" in text:
+            first, last = (int(part) for part in text.split("-"))
+            return list(range(first, last + 1))
+        return list(range(int(text)))
+    except ValueError:
+        raise ConfigurationError(
+            f"--seeds is a number of seeds (5), a range (3-7) or a list (0,2,9); got {text!r}."
+        ) from None

@@ -1,0 +1,87 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkt.cli.output import stderr
+from fedkt.errors import ConfigurationError
+
+Dataset = Annotated[str, typer.Argument(help="What to run on; `fedkt datasets` lists them.", metavar="DATASET")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm, naive-bayes. "
+        "Default: the dataset's."
+    ),
+]
+Teacher = Annotated[str | None, typer.Option(help="Family of the teachers. Default: single trees for tree ensembles.")]
+Student = Annotated[str | None, typer.Option(help="Family of the students. Default: --model.")]
+Final = Annotated[str | None, typer.Option(help="Family of the final model. Default: --model.")]
+PartyModels = Annotated[
+    str | None, typer.Option(help="Families given to the parties in turn, e.g. forest,boosting,logistic.")
+]
+Parties = Annotated[int | None, typer.Option(min=1, help="Number of parties. Default: the dataset's.")]
+Beta = Annotated[float, typer.Option(help="Dirichlet concentration β: smaller is more skewed.")]
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        help="How rows are dealt to parties: dirichlet (the paper's text), balanced (what its tables used), even, "
+        "or column (by a column of the data)."
+    ),
+]
+Partitions = Annotated[int, typer.Option(min=1, help="Cuts of a party's rows, one student each (s).")]
+Subsets = Annotated[int, typer.Option(min=1, help="Subsets of a cut, one teacher each (t).")]
+Level = Annotated[str, typer.Option(help="Privacy level. This version offers L0: no noise, no promise.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Models trained at the same time; -1 uses every core.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder with data files. Default: $FEDKT_DATA, then the cache, then a download."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on stdout.")]
+Report = Annotated[
+    Path | None, typer.Option(help="Where to write the HTML report. Default: fedkt-report.html (none with --json).")
+]
+Bytes = Annotated[bool, typer.Option("--bytes", help="Pack every bundle to measure the bytes sent (takes longer).")]
+
+DEFAULT_REPORT = Path("fedkt-report.html")
+
+
+def cores(jobs: int) -> int:
+    """How many workers a --jobs value means."""
+    if jobs == 0 or jobs < -1:
+        raise ConfigurationError(f"--jobs must be a positive number or -1 for every core, got {jobs}.")
+    if jobs > 0:
+        return jobs
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def this_command() -> str:
+    """The command as it was typed, for the report."""
+    return shlex.join(["fedkt", *sys.argv[1:]])
+
+
+def names(listed: str | None) -> tuple[str, ...]:
+    """The parts of a comma-separated list."""
+    return tuple(part.strip() for part in (listed or "").split(",") if part.strip())
+
+
+def report_path(asked: Path | None, *, as_json: bool) -> Path | None:
+    """Where the HTML report goes, or None: with --json only where it was asked for."""
+    if asked is not None:
+        return asked
+    if as_json:
+        return None
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None or find_spec("jinja2") is None:
+        stderr.print("[dim]No HTML report: run  pip install 'fedkt\\[report]'  to get one.[/dim]")
+        return None
+    return DEFAULT_REPORT

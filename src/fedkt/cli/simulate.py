@@ -1,0 +1,76 @@
+"""`fedkt simulate`: one algorithm, one dataset, all parties on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+
+
+def simulate(
+    dataset: options.Dataset,
+    algorithm: Annotated[str, typer.Option(help="fedkt, solo, pate or centralised.")] = "fedkt",
+    model: options.Model = None,
+    parties: options.Parties = None,
+    partition: options.Partition = None,
+    beta: options.Beta = 0.5,
+    partitions: options.Partitions = 2,
+    subsets: options.Subsets = 5,
+    level: options.Level = "L0",
+    seed: Annotated[int, typer.Option(min=0, help="Decides split, parties and training.")] = 0,
+    teacher: options.Teacher = None,
+    student: options.Student = None,
+    final: options.Final = None,
+    party_models: options.PartyModels = None,
+    jobs: options.Jobs = 1,
+    data_dir: options.DataDir = None,
+    bytes_: options.Bytes = False,
+    report: options.Report = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run one algorithm with all parties on this machine.
+
+    [bold]Examples[/bold]
+
+      fedkt simulate digits
+
+      fedkt simulate adult --parties 50 --partition balanced --seed 3 --jobs 2
+
+      fedkt simulate heart --party-models forest,boosting,logistic --json
+    """
+    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.cli.tables import print_reports, write_report
+    from fedkt.experiments.runner import Setting, run
+
+    setting = Setting(
+        dataset=dataset,
+        algorithm=algorithm,
+        model=model,
+        parties=parties,
+        partition=partition,
+        beta=beta,
+        partitions=partitions,
+        subsets=subsets,
+        level=level,
+        seed=seed,
+        teacher=teacher,
+        student=student,
+        final=final,
+        party_models=options.names(party_models),
+    ).filled()
+    with progress_bar(f"{algorithm} on {dataset}", quiet=as_json) as bar:
+        result = run(
+            setting,
+            jobs=options.cores(jobs),
+            data_dir=data_dir,
+            measure_bytes=bytes_,
+            command=options.this_command(),
+            progress=bar,
+        )
+    if as_json:
+        print_json(result.as_dict())
+    else:
+        print_reports([result])
+    write_report(options.report_path(report, as_json=as_json), setting, [result], data_dir=data_dir, quiet=as_json)

@@ -1,0 +1,95 @@
+"""Results as tables on the terminal, and the HTML page beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from fedkt.cli.output import stdout
+from fedkt.data import load
+from fedkt.experiments.figures import partition_bubbles
+from fedkt.experiments.page import write_page
+from fedkt.experiments.runner import Setting, draw_parties, summarise
+from fedkt.report import Report
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage, a dash where there is none."""
+    return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def spread(pair: tuple[float, float] | None) -> str:
+    """Mean ± standard deviation as percentages."""
+    return "–" if pair is None else f"{100 * pair[0]:.2f} ± {100 * pair[1]:.2f} %"
+
+
+def size(count: float | None) -> str:
+    """Bytes for a person."""
+    if count is None:
+        return "–"
+    return f"{count / 1e6:.2f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+
+
+def print_reports(reports: Sequence[Report]) -> None:
+    """One row a run, and what was noted."""
+    first = reports[0]
+    table = Table(title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, seed {first.seed}")
+    for column in ("algorithm", "model", "accuracy", "balanced", "labels right", "bytes sent", "seconds"):
+        table.add_column(column, justify="left" if column in ("algorithm", "model") else "right")
+    for report in reports:
+        table.add_row(
+            report.algorithm,
+            report.model,
+            percent(report.accuracy),
+            percent(report.balanced_accuracy),
+            percent(report.label_accuracy),
+            size(report.bytes_sent),
+            f"{report.seconds:.1f}",
+        )
+    stdout.print(table)
+    for report in reports:
+        if "unlabelled" in report.votes:
+            stdout.print(
+                f"Votes: {report.votes['ties']} ties, {report.votes['unlabelled']} of {report.rows['public']} public "
+                f"rows without a vote, a party abstains on {100 * report.votes['abstention_rate']:.1f} % of the rows."
+            )
+    stdout.print(f"Privacy: {first.privacy}.")
+    for note in dict.fromkeys(note for report in reports for note in report.notes):
+        stdout.print(f"Note: {note}", markup=False)
+
+
+def print_summaries(reports: Sequence[Report]) -> None:
+    """One row an algorithm: mean ± standard deviation over the seeds."""
+    first = reports[0]
+    seeds = sorted({report.seed for report in reports if report.seed is not None})
+    table = Table(
+        title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, model {first.model}, "
+        f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})"
+    )
+    for column in ("algorithm", "accuracy", "balanced", "labels right", "bytes sent", "seconds"):
+        table.add_column(column, justify="left" if column == "algorithm" else "right")
+    for summary in summarise(reports):
+        table.add_row(
+            summary.algorithm,
+            spread(summary.accuracy),
+            spread(summary.balanced_accuracy),
+            spread(summary.label_accuracy),
+            size(summary.bytes_sent),
+            f"{summary.seconds:.1f}",
+        )
+    stdout.print(table)
+
+
+def write_report(
+    path: Path | None, setting: Setting, reports: Sequence[Report], *, data_dir: Path | None, quiet: bool
+) -> None:
+    """The HTML page, with the picture of who holds what."""
+    if path is None:
+        return
+    data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
+    bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes)
+    write_page(path, reports, title=f"fedkt on {setting.dataset}", partition_svg=bubbles)
+    if not quiet:
+        stdout.print(f"Report: {path}")

@@ -1,0 +1,249 @@
+"""Run one algorithm on one drawn split, as many times as wanted, and never the same thing twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.algorithms import ALGORITHMS
+from fedkt.bundle import Bundle, pack
+from fedkt.data import DATASETS, Dataset, load
+from fedkt.data.partition import PARTITIONERS, partition
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.federation import Party, Progress, Server, seed_for, simulate
+from fedkt.report import NO_PRIVACY, Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that decides a result. Whatever is None follows the dataset's default."""
+
+    dataset: str
+    algorithm: str = "fedkt"
+    model: str | None = None
+    parties: int | None = None
+    partition: str | None = None
+    beta: float = 0.5
+    partitions: int = 2
+    subsets: int = 5
+    level: str = "L0"
+    seed: int = 0
+    teacher: str | None = None
+    student: str | None = None
+    final: str | None = None
+    party_models: tuple[str, ...] = ()
+    """Families given to the parties in turn: a federation of different models."""
+
+    def filled(self) -> Setting:
+        """The same with the dataset's defaults written out, or a refusal in words."""
+        if self.dataset not in DATASETS:
+            raise ConfigurationError(f"There is no dataset {self.dataset!r}. Choose one of: {', '.join(DATASETS)}.")
+        if self.algorithm not in ALGORITHMS:
+            raise ConfigurationError(
+                f"There is no algorithm {self.algorithm!r}. Choose one of: {', '.join(ALGORITHMS)}."
+            )
+        about = DATASETS[self.dataset]
+        partition = self.partition or about.partition
+        if partition not in PARTITIONERS:
+            raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
+        return replace(
+            self,
+            model=self.model or about.model,
+            parties=self.parties if self.parties is not None else about.n_parties,
+            partition=partition,
+        )
+
+
+def run(
+    setting: Setting,
+    *,
+    jobs: int = 1,
+    data_dir: Path | None = None,
+    measure_bytes: bool = False,
+    command: str = "",
+    progress: Progress | None = None,
+) -> Report:
+    """Draw the split and the parties from the seed, run the algorithm, and measure it on the test rows."""
+    full = setting.filled()
+    data = load(full.dataset, seed=full.seed, data_dir=data_dir)
+    owners = draw_parties(full, data)
+    parties = assemble(full, data, owners)
+    assert full.model is not None
+    algorithm = ALGORITHMS[full.algorithm](
+        full.model,
+        parties=len(parties),
+        partitions=full.partitions,
+        subsets=full.subsets,
+        level=full.level,
+        teacher=full.teacher,
+        student=full.student,
+        final=full.final,
+    )
+    server = Server(data.X_public, data.classes, seed_for(full.seed, "the server"))
+    outcome = simulate(algorithm, parties, server, jobs=jobs, progress=progress)
+    plain, balanced = accuracies(outcome.final.models, data.X_test, data.y_test)
+    return Report(
+        dataset=full.dataset,
+        algorithm=full.algorithm,
+        model=",".join(full.party_models) + f" -> {full.model}" if full.party_models else full.model,
+        parties=len(parties),
+        partitions=getattr(algorithm, "partitions", None),
+        subsets=getattr(algorithm, "subsets", None),
+        level=full.level,
+        seed=full.seed,
+        accuracy=float(np.mean(plain)),
+        balanced_accuracy=float(np.mean(balanced)),
+        label_accuracy=label_accuracy(outcome, data.y_public),
+        epsilon=None,
+        privacy=NO_PRIVACY,
+        bytes_sent=bytes_sent(outcome.bundles, data.X_public) if measure_bytes and not algorithm.pooled else None,
+        seconds=outcome.seconds,
+        cpu_seconds=outcome.cpu_seconds if jobs == 1 else None,
+        versions=versions(),
+        command=command,
+        partition=full.partition or "",
+        beta=full.beta if full.partition in ("dirichlet", "balanced") else None,
+        rows={"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
+        votes=vote_figures(outcome),
+        party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
+        notes=notes(outcome),
+    )
+
+
+def draw_parties(setting: Setting, data: Dataset) -> NDArray[np.str_]:
+    """The name of the party of each training row."""
+    owners = partition(
+        setting.partition or "dirichlet",
+        data.y,
+        setting.parties or 1,
+        rng=np.random.default_rng([setting.seed, 1]),
+        beta=setting.beta,
+        groups=data.groups,
+    )
+    if owners.dtype.kind == "U":
+        return owners
+    width = len(str(owners.max()))
+    return np.array([f"party {number:0{width}d}" for number in owners])
+
+
+def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_]) -> list[Party]:
+    """One Party per name, each with a seed of its own."""
+    families = setting.party_models
+    members = []
+    for position, name in enumerate(np.unique(owners).tolist()):
+        rows = np.flatnonzero(owners == name)
+        members.append(
+            Party(
+                data.X_public,
+                data.classes,
+                seed_for(setting.seed, name),
+                name=name,
+                X=data.X[rows],
+                y=data.y[rows],
+                model=families[position % len(families)] if families else None,
+            )
+        )
+    return members
+
+
+def bytes_sent(bundles: Sequence[Bundle], public: NDArray[np.float32]) -> int:
+    """The size of what the parties would send, measured by packing it."""
+    return sum(len(pack(bundle, check_rows=public)) for bundle in bundles)
+
+
+def run_all(
+    settings: Sequence[Setting],
+    *,
+    results: Path | None = None,
+    on_start: Callable[[int, Setting], None] | None = None,
+    **options: Any,
+) -> Iterator[Report]:
+    """A report per setting. With a results file each one is kept as soon as it is there, and never run again."""
+    known = stored(results)
+    for number, setting in enumerate(settings):
+        full = setting.filled()
+        key = fingerprint(full)
+        if key not in known:
+            if on_start is not None:
+                on_start(number, full)
+            report = run(full, **options)
+            if results is not None:
+                append_line(results, {"setting": asdict(full), "report": report.as_dict()})
+            known[key] = report
+        yield known[key]
+
+
+def fingerprint(setting: Setting) -> str:
+    """What decides whether a stored result is the one asked for."""
+    return json.dumps(asdict(setting), sort_keys=True)
+
+
+def stored(results: Path | None) -> dict[str, Report]:
+    """The reports in a results file, by setting; a last line cut off by a kill is not counted."""
+    if results is None or not results.exists():
+        return {}
+    found: dict[str, Report] = {}
+    lines = results.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            report = Report(**{**entry["report"], "notes": tuple(entry["report"]["notes"])})
+            found[json.dumps(entry["setting"], sort_keys=True)] = report
+        except (ValueError, KeyError, TypeError) as reason:
+            if number < len(lines):
+                raise DataError(
+                    f"Line {number} of {results} is not a stored result ({reason}). Move the file away and run again."
+                ) from reason
+    return found
+
+
+def append_line(results: Path, entry: dict[str, Any]) -> None:
+    """Add one line; a cut-off last line of an earlier run is ended first so that it cannot spoil this one."""
+    results.parent.mkdir(parents=True, exist_ok=True)
+    existing = results.read_bytes() if results.exists() else b""
+    if existing and not existing.endswith(b"\n"):
+        results.write_bytes(existing[: existing.rfind(b"\n") + 1])
+    with results.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+        file.flush()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One algorithm over several seeds."""
+
+    algorithm: str
+    seeds: tuple[int, ...]
+    accuracy: tuple[float, float]
+    balanced_accuracy: tuple[float, float]
+    label_accuracy: tuple[float, float] | None
+    seconds: float
+    bytes_sent: float | None
+
+
+def summarise(reports: Sequence[Report]) -> list[Summary]:
+    """Mean and spread per algorithm, in the order the algorithms first appear."""
+    found: list[Summary] = []
+    for algorithm in dict.fromkeys(report.algorithm for report in reports):
+        group = [report for report in reports if report.algorithm == algorithm]
+        labels = [report.label_accuracy for report in group if report.label_accuracy is not None]
+        sent = [report.bytes_sent for report in group if report.bytes_sent is not None]
+        found.append(
+            Summary(
+                algorithm,
+                tuple(report.seed or 0 for report in group),
+                mean_and_spread([report.accuracy or 0.0 for report in group]),
+                mean_and_spread([report.balanced_accuracy or 0.0 for report in group]),
+                mean_and_spread(labels) if labels else None,
+                float(np.mean([report.seconds for report in group])),
+                float(np.mean(sent)) if sent else None,
+            )
+        )
+    return found

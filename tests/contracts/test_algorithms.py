@@ -1,0 +1,59 @@
+"""What every algorithm must do."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from fedkt.algorithms import ALGORITHMS
+from fedkt.federation import Party, Server, simulate
+
+X, Y = make_blobs(200, centers=3, cluster_std=0.6, random_state=1)
+PUBLIC, TEST = X[120:160], slice(160, 200)
+CLASSES = ("red", "green", "blue")
+
+
+@pytest.fixture(params=ALGORITHMS)
+def algorithm(request):
+    return ALGORITHMS[request.param]("tree", parties=4, partitions=2, subsets=3)
+
+
+def parties():
+    return [
+        Party(PUBLIC, CLASSES, 10 + i, name=f"party {i}", X=X[i * 30 : i * 30 + 30], y=Y[i * 30 : i * 30 + 30])
+        for i in range(4)
+    ]
+
+
+def server():
+    return Server(PUBLIC, CLASSES, 99)
+
+
+def answers(outcome):
+    return [model.predict(X).tolist() for model in outcome.final.models]
+
+
+def test_it_learns_an_easy_problem(algorithm):
+    outcome = simulate(algorithm, parties(), server())
+    assert all(np.mean(model.predict(X[TEST]) == Y[TEST]) > 0.9 for model in outcome.final.models)
+
+
+def test_the_same_seeds_give_the_same_models_whatever_the_number_of_workers(algorithm):
+    assert answers(simulate(algorithm, parties(), server())) == answers(
+        simulate(algorithm, parties(), server(), jobs=2)
+    )
+
+
+def test_the_order_of_the_parties_does_not_change_what_a_party_sends(algorithm):
+    if algorithm.pooled:
+        pytest.skip("a pooled bound has no parties that send")
+    forward = simulate(algorithm, parties(), server())
+    backward = simulate(algorithm, parties()[::-1], server())
+    sent = {bundle.sender: [model.predict(X).tolist() for model in bundle.models] for bundle in forward.bundles}
+    for bundle in backward.bundles:
+        assert sent[bundle.sender] == [model.predict(X).tolist() for model in bundle.models]
+
+
+def test_it_says_how_far_it_is(algorithm):
+    heard = []
+    simulate(algorithm, parties(), server(), progress=lambda done, total: heard.append((done, total)))
+    assert not heard or heard[-1][0] == heard[-1][1]

@@ -1,0 +1,107 @@
+"""What every model family of the catalogue must do, as teacher, student and final model."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from fedkt.algorithms import FedKT
+from fedkt.errors import ConfigurationError
+from fedkt.federation import Party, Server, simulate
+from fedkt.models.base import FittedModel, fit_model
+from fedkt.models.catalogue import MODELS, as_estimator, default_teacher, roles
+
+X, Y = make_classification(240, 6, n_informative=4, n_classes=3, class_sep=2.0, random_state=0)
+X = X.astype(np.float32)
+
+
+@pytest.fixture(params=MODELS)
+def family(request):
+    return request.param
+
+
+def test_it_learns_classes_that_are_not_0_to_k(family):
+    agreed = np.array([1, 4, 6])[Y]
+    model = fit_model(as_estimator(family), X, agreed, rng=np.random.default_rng(0))
+    predictions = model.predict(X)
+    assert set(predictions.tolist()) <= {1, 4, 6}
+    assert np.mean(predictions == agreed) > 0.8
+
+
+def test_it_answers_with_the_only_class_it_saw(family):
+    model = fit_model(as_estimator(family), X[:5], np.full(5, 3), rng=np.random.default_rng(0))
+    assert model.predict(X).tolist() == [3] * len(X)
+    assert model.predict_proba(X, 5)[:, 3].tolist() == [1.0] * len(X)
+
+
+def test_it_learns_from_a_single_row(family):
+    model = fit_model(as_estimator(family), X[:1], [2], rng=np.random.default_rng(0))
+    assert model.predict(X[:4]).tolist() == [2, 2, 2, 2]
+
+
+def test_the_same_generator_gives_the_same_model(family):
+    first, second = (fit_model(as_estimator(family), X, Y, rng=np.random.default_rng(7)) for _ in range(2))
+    assert first.predict(X).tolist() == second.predict(X).tolist()
+
+
+def test_the_estimator_given_is_not_touched(family):
+    estimator = as_estimator(family)
+    before = repr(estimator.get_params())
+    fit_model(estimator, X, Y, rng=np.random.default_rng(0))
+    assert repr(estimator.get_params()) == before
+
+
+def test_a_federation_of_parties_with_missing_classes_works(family):
+    classes = ("a", "b", "c")
+    halves = [np.flatnonzero(Y != missing)[:60] for missing in (0, 1, 2)]
+    parties = [Party(X[180:], classes, i, name=str(i), X=X[rows], y=Y[rows]) for i, rows in enumerate(halves)]
+    outcome = simulate(FedKT(family, subsets=2), parties, Server(X[180:], classes, 9))
+    assert np.mean(outcome.final.models[0].predict(X[180:]) == Y[180:]) > 0.6
+
+
+def test_a_model_without_rows_is_empty_handed(family):
+    model = fit_model(as_estimator(family), X, Y, rng=np.random.default_rng(0))
+    assert model.predict(X[:0]).shape == (0,)
+
+
+def test_tree_ensembles_are_taught_by_single_trees():
+    assert type(default_teacher(as_estimator("forest"))).__name__ == "DecisionTreeClassifier"
+    assert default_teacher(as_estimator("forest")).max_depth == 6
+    assert type(default_teacher(as_estimator("boosting"))).__name__ == "DecisionTreeClassifier"
+    assert type(roles("logistic").teacher.steps[-1][1]).__name__ == "LogisticRegression"
+
+
+def test_a_pipeline_keeps_its_preparation_when_a_tree_teaches_it():
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    teacher = default_teacher(make_pipeline(StandardScaler(), RandomForestClassifier(max_depth=3)))
+    assert [type(step).__name__ for _, step in teacher.steps] == ["StandardScaler", "DecisionTreeClassifier"]
+    assert teacher.steps[-1][1].max_depth == 3
+
+
+def test_an_unknown_family_is_refused_with_the_known_ones():
+    with pytest.raises(ConfigurationError, match=r"no model 'oracle'.*forest"):
+        as_estimator("oracle")
+
+
+def test_a_class_instead_of_an_instance_is_refused():
+    from sklearn.tree import DecisionTreeClassifier
+
+    with pytest.raises(ConfigurationError, match="got the class DecisionTreeClassifier"):
+        as_estimator(DecisionTreeClassifier)
+
+
+def test_predictions_do_not_depend_on_the_block_size(monkeypatch):
+    model = fit_model(as_estimator("tree"), X, Y, rng=np.random.default_rng(0))
+    whole = model.predict(X)
+    monkeypatch.setattr("fedkt.models.base.BLOCK_ROWS", 7)
+    assert model.predict(X).tolist() == whole.tolist()
+
+
+def test_a_column_of_predictions_is_read_as_labels():
+    class Column:
+        def predict(self, rows):
+            return np.ones((len(rows), 1))
+
+    assert FittedModel(Column(), np.array([5, 8])).predict(X[:3]).tolist() == [8, 8, 8]

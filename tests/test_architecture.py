@@ -1,0 +1,78 @@
+"""Who may import whom, read from the source."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "fedkt"
+
+ALLOWED = {
+    "errors": set(),
+    "votes": set(),
+    "transport": set(),
+    "signing": {"errors"},
+    "privacy": {"errors", "votes"},
+    "models": {"errors"},
+    "data": {"errors"},
+    "bundle": {"errors", "models", "signing"},
+    "federation": {"errors", "bundle", "privacy", "votes"},
+    "algorithms": {"errors", "bundle", "federation", "votes", "privacy", "models"},
+    "plan": {"errors", "algorithms", "models", "privacy", "data", "signing"},
+    "report": {"errors", "algorithms", "federation", "models", "privacy", "data", "votes"},
+}
+EVERYTHING = set(ALLOWED) | {"estimator", "experiments", "party_side", "server_side"}
+ALLOWED["estimator"] = set(ALLOWED)
+ALLOWED["experiments"] = set(ALLOWED)
+ALLOWED["party_side"] = set(ALLOWED)
+ALLOWED["server_side"] = set(ALLOWED)
+ALLOWED["cli"] = EVERYTHING
+
+HEAVY = {"torch", "xgboost", "lightgbm"}
+
+
+def modules():
+    return sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_what_lies_below_it(path):
+    part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    used = {name.split(".")[1] for name in imported(path) if name.startswith("fedkt.")}
+    assert used - {part, "__version__"} <= ALLOWED[part]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_learning_libraries_are_known_to_the_models_folder_only(path):
+    if path.relative_to(SOURCE).parts[0] != "models":
+        assert not HEAVY & {name.split(".")[0] for name in imported(path)}
+
+
+def test_nothing_in_the_product_can_unpickle():
+    for path in modules():
+        assert not {"pickle", "cloudpickle", "dill", "marshal", "shelve"} & {
+            name.split(".")[0] for name in imported(path)
+        }, path
+
+
+def test_importing_fedkt_loads_no_learning_library():
+    code = "import sys, fedkt; print([m for m in ('sklearn', 'onnx', 'onnxruntime', 'matplotlib') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_asking_for_help_loads_no_learning_library():
+    code = (
+        "import sys, fedkt.cli; "
+        "print([m for m in ('sklearn', 'onnx', 'onnxruntime', 'matplotlib', 'skl2onnx') if m in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,52 @@
+"""`fedkt inspect`: what is in a file, without building or running any of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedkt.cli import options
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(help="A party's .fedkt file, or a final.onnx.", metavar="FILE")],
+    plan: Annotated[Path | None, typer.Option(help="The plan, to check the file and its signature against.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what a bundle or a final model holds. Nothing in it is built or run.
+
+    [bold]Examples[/bold]
+
+      fedkt inspect outbox/north.fedkt
+
+      fedkt inspect inbox/north.fedkt --plan plan.toml
+
+      fedkt inspect result/final.onnx --json
+    """
+    from fedkt.cli.output import print_json, stdout
+    from fedkt.plan import read_plan
+    from fedkt.server_side.inspection import describe_file
+
+    said = describe_file(file, None if plan is None else read_plan(plan))
+    if as_json:
+        print_json(said)
+        return
+    for key, value in said.items():
+        if key != "models":
+            stdout.print(f"{key:<12} {in_words(value)}", markup=False, highlight=False, soft_wrap=True)
+    for model in said["models"]:
+        stdout.print(f"{model['name']}", markup=False, highlight=False)
+        for key, value in model.items():
+            if key != "name":
+                stdout.print(f"  {key:<10} {in_words(value)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def in_words(value: Any) -> str:
+    """A value for a person."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {each}" for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value[:20])) + (f", … ({len(value)} in all)" if len(value) > 20 else "")
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,70 @@
+"""`fedkt party`: train at one organisation and write the one file that it sends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+
+Plan = Annotated[Path, typer.Argument(help="The plan.toml that everyone agreed on.", metavar="PLAN")]
+Public = Annotated[Path, typer.Option(help="The public file that came with the plan.")]
+
+
+def party(
+    plan: Plan,
+    name: Annotated[str, typer.Option(help="Who you are in the plan.")],
+    data: Annotated[Path, typer.Option(help="Your own labelled rows: CSV, Parquet, NPZ or LIBSVM. They stay here.")],
+    public: Public,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.")] = Path("outbox"),
+    key: Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")] = None,
+    jobs: options.Jobs = 1,
+    work: Annotated[
+        Path | None,
+        typer.Option(help="Folder for unfinished work. Default: .fedkt-work/NAME-PLAN, removed at the end."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
+
+    [bold]Examples[/bold]
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv -o outbox --key north.key --jobs 4
+    """
+    from dataclasses import asdict
+
+    from fedkt.cli.output import print_json, progress_bar, stderr, stdout
+    from fedkt.party_side import read_key, run_party
+    from fedkt.plan import read_plan
+
+    agreed = read_plan(plan)
+    signing = None if key is None else read_key(key)
+    with progress_bar(f"{name}: teachers", quiet=as_json) as bar:
+        sent = run_party(
+            agreed,
+            name,
+            data=data,
+            public=public,
+            outbox=output,
+            key=signing,
+            jobs=options.cores(jobs),
+            work=work,
+            progress=bar,
+        )
+    for note in sent.notes:
+        stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+    if as_json:
+        print_json({**asdict(sent), "path": str(sent.path)})
+        return
+    stdout.print(
+        f"{sent.path}: {sent.students} students from {sent.rows} rows, {sent.bytes:,} bytes, "
+        f"{'signed' if sent.signed else 'not signed'}, plan {sent.plan[:12]}.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    stdout.print("Send this one file to the server. Your rows, your teachers and their votes stay here.")

@@ -1,0 +1,163 @@
+"""`fedkt plan`: what everyone agrees on before the one round."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+
+app = typer.Typer(help="Make or read the plan that everyone agrees on.", no_args_is_help=True)
+
+
+@app.command()
+def new(
+    public: Annotated[Path, typer.Option(help="The public rows: a file everybody gets; labels in it are not used.")],
+    label: Annotated[str | None, typer.Option(help="The column to predict, as the parties' files call it.")] = None,
+    classes: Annotated[str | None, typer.Option(help="The labels that may occur, e.g. yes,no")] = None,
+    party: Annotated[list[str] | None, typer.Option(help="A party's name; once for each party.")] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm or "
+            "naive-bayes."
+        ),
+    ] = "forest",
+    party_model: Annotated[
+        list[str] | None, typer.Option(help="A party's own family, e.g. south=boosting; any number of times.")
+    ] = None,
+    teacher: options.Teacher = None,
+    student: options.Student = None,
+    final: options.Final = None,
+    partitions: options.Partitions = 2,
+    subsets: options.Subsets = 5,
+    level: options.Level = "L0",
+    seed: Annotated[
+        str, typer.Option(help="A number: training can be repeated. 'private': everybody draws and keeps their own.")
+    ] = "0",
+    min_parties: Annotated[
+        int | None, typer.Option(min=1, help="Fewest parties the server may go on with. Default: the server decides.")
+    ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="A party's public key, north=BASE64 or north=north.pub; see fedkt keys.")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="A column of numbers that are categories; any number of times.")
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; any number of times.")] = None,
+    missing: Annotated[
+        str, typer.Option(help="Columns that may have gaps at a party: allow (all), as-seen (in public) or refuse.")
+    ] = "allow",
+    task: Annotated[str | None, typer.Option(help="A name for it. Default: the public file's.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the plan.")] = Path("plan.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a plan that is there.")] = False,
+) -> None:
+    """Make a plan from the public rows; nothing in it comes from a party.
+
+    [bold]Examples[/bold]
+
+      fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
+
+      fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
+      --model forest --party-model south=boosting --key north=north.pub --seed private
+    """
+    from fedkt.cli.output import stdout
+    from fedkt.errors import ConfigurationError
+    from fedkt.plan import make_plan
+    from fedkt.transport.folder import write_atomically
+
+    if output.exists() and not force:
+        raise ConfigurationError(f"{output} is there already. Bundles belong to one plan: use --force to replace it.")
+    if missing not in ("allow", "as-seen", "refuse"):
+        raise ConfigurationError(f"--missing is allow, as-seen or refuse, got {missing!r}.")
+    label = label or asked("Column to predict", "--label outcome")
+    labels = options.names(classes or asked("Labels that may occur, with commas", "--classes yes,no"))
+    members = party or options.names(asked("Names of the parties, with commas", "--party north --party south"))
+    chosen = {"teacher": teacher, "student": student, "final": final, "min_parties": min_parties}
+    made = make_plan(
+        public,
+        label=label,
+        classes=[int(each) for each in labels] if all(map(whole_number, labels)) else labels,
+        parties=members,
+        model=model,
+        party_models=pairs(party_model, "--party-model", "south=boosting"),
+        keys={name: public_key(text) for name, text in pairs(key, "--key", "north=BASE64").items()},
+        categorical=categorical or (),
+        ignore=ignore or (),
+        missing=missing,  # type: ignore[arg-type]
+        task=task,
+        partitions=partitions,
+        subsets=subsets,
+        level=level,
+        seed=int(seed) if whole_number(seed) else seed,
+        **{name: value for name, value in chosen.items() if value is not None},
+    )
+    write_atomically(output, made.to_toml().encode())
+    stdout.print(made.explain(), markup=False, highlight=False, soft_wrap=True)
+    stdout.print(f"\nWritten to {output}. Send it with {public} to every party and to the server.", markup=False)
+
+
+@app.command()
+def check(
+    plan: Annotated[Path, typer.Argument(help="The plan.toml you were sent.", metavar="PLAN")],
+    public: Annotated[Path | None, typer.Option(help="The public file, to be held against the plan.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Read a plan and say in words what it means.
+
+    [bold]Examples[/bold]
+
+      fedkt plan check plan.toml
+
+      fedkt plan check plan.toml --public public.csv
+    """
+    from fedkt.cli.output import print_json, stdout
+    from fedkt.plan import read_plan
+
+    agreed = read_plan(plan)
+    if public is not None:
+        agreed.columns.encode(agreed.read_public(public))
+    if as_json:
+        said = agreed.model_dump(mode="json", by_alias=True)
+        print_json({"digest": agreed.digest, "public_checked": public is not None, "plan": said})
+        return
+    stdout.print(agreed.explain(), markup=False, highlight=False, soft_wrap=True)
+    if public is not None:
+        stdout.print(f"\n{public} is the public file of this plan.", markup=False, highlight=False, soft_wrap=True)
+
+
+def asked(question: str, option: str) -> str:
+    """The answer of a person at a terminal; elsewhere an error that names the option."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from fedkt.errors import ConfigurationError
+
+        raise ConfigurationError(f"Something is missing: {question.lower()}. Pass it, for instance: {option}")
+    return str(typer.prompt(question))
+
+
+def pairs(given: list[str] | None, option: str, example: str) -> dict[str, str]:
+    """The NAME=VALUE options as a dictionary."""
+    from fedkt.errors import ConfigurationError
+
+    found: dict[str, str] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ConfigurationError(f"{option} takes NAME=VALUE, for instance {example}; got {text!r}.")
+        if name in found:
+            raise ConfigurationError(f"{option} is given twice for {name!r}.")
+        found[name] = value
+    return found
+
+
+def public_key(text: str) -> str:
+    """A public key as text, read from its file where a file is named."""
+    return Path(text).read_text(encoding="utf-8").strip() if text.endswith(".pub") else text
+
+
+def whole_number(text: str) -> bool:
+    """Whether a text is a whole number as it would be written back."""
+    return text.lstrip("-").isdecimal() and str(int(text)) == text

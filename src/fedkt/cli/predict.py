@@ -1,0 +1,49 @@
+"""`fedkt predict`: use a final model on new rows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="The final.onnx that the server has written.", metavar="FINAL")],
+    rows: Annotated[Path, typer.Argument(help="New rows with the agreed columns.", metavar="ROWS")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The CSV to write. Default: stdout.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Predict new rows: the file's rows in their order, with a column 'prediction' at the end.
+
+    Columns are encoded as the model's file says. Where the label column is there, the accuracy is told on stderr.
+
+    [bold]Examples[/bold]
+
+      fedkt predict result/final.onnx new.csv -o predictions.csv
+
+      fedkt predict result/final.onnx new.csv --json
+    """
+    from fedkt.cli.output import print_json, stderr
+    from fedkt.server_side.final_file import predict_file, read_final, to_csv
+    from fedkt.transport.folder import write_atomically
+
+    final = read_final(model)
+    predicted = predict_file(final, rows)
+    if output is not None:
+        write_atomically(output, to_csv(predicted).encode())
+    if as_json:
+        said = {"rows": len(predicted.labels), "accuracy": predicted.accuracy, "plan": final.card.plan}
+        told = {"output": str(output)} if output is not None else {"predictions": predicted.labels}
+        print_json({**said, **told, "note": predicted.note or None})
+        return
+    if output is None:
+        sys.stdout.write(to_csv(predicted))
+    if predicted.accuracy is not None:
+        count = len(predicted.labels)
+        stderr.print(f"accuracy {predicted.accuracy:.2%} on {count} labelled rows", highlight=False)
+    if predicted.note:
+        stderr.print(predicted.note, markup=False, highlight=False, soft_wrap=True)

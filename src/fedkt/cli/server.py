@@ -1,0 +1,101 @@
+"""`fedkt server`: from the parties' files to the final model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedkt.cli import options
+from fedkt.cli.party import Plan, Public
+
+if TYPE_CHECKING:
+    from fedkt.server_side.host import Hosted
+
+
+def server(
+    plan: Plan,
+    public: Public,
+    bundles: Annotated[Path, typer.Option(help="The folder with the parties' .fedkt files.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write final.onnx and report.json to.")
+    ] = Path("result"),
+    min_parties: Annotated[
+        int | None, typer.Option(help="Go on with this many parties. Default: the plan's number, else all of them.")
+    ] = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for parties that have not sent yet.")] = 0.0,
+    test: Annotated[Path | None, typer.Option(help="Labelled rows of your own, to measure the result on.")] = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Let the parties' students vote on the public rows and train the final model.
+
+    A file that is refused is named with the reason and the others go on.
+
+    [bold]Examples[/bold]
+
+      fedkt server plan.toml --public public.csv --bundles inbox
+
+      fedkt server plan.toml --public public.csv --bundles inbox --wait 3600 --min-parties 3 --test test.csv
+    """
+    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.plan import read_plan
+    from fedkt.server_side.host import run_server
+
+    agreed = read_plan(plan)
+    with progress_bar("bundles", quiet=as_json) as bar:
+        hosted = run_server(
+            agreed,
+            public=public,
+            bundles=bundles,
+            result=output,
+            min_parties=min_parties,
+            wait=wait,
+            test=test,
+            jobs=options.cores(jobs),
+            command=options.this_command(),
+            tell=bar,
+        )
+    if as_json:
+        print_json(hosted.as_dict())
+    else:
+        print_hosted(hosted)
+
+
+def print_hosted(hosted: Hosted) -> None:
+    """The parties in a table, then what came out."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from fedkt.cli.output import stdout
+
+    report = hosted.report
+    table = Table(title=f"Plan {hosted.plan[:12]}: {escape(report.dataset)}")
+    for column in ("party", "file", "status", "students", "bytes", "students alone"):
+        table.add_column(column, justify="right" if column in ("students", "bytes", "students alone") else "left")
+    for each in hosted.arrivals:
+        alone = report.party_accuracy.get(each.party or "") if not each.reason else None
+        table.add_row(
+            escape(each.party or "?"),
+            escape(each.file),
+            "[red]refused[/red]" if each.reason else "[green]counted[/green]",
+            "–" if each.bundle is None else str(len(each.bundle.models)),
+            f"{each.bytes:,}",
+            "–" if alone is None else f"{100 * alone:.2f} %",
+        )
+    for name in hosted.missing:
+        if name not in {each.party for each in hosted.arrivals}:
+            table.add_row(escape(name), "–", "[yellow]missing[/yellow]", "–", "–", "–")
+    stdout.print(table)
+    lines = [f"refused: {each.file}: {each.reason}" for each in hosted.arrivals if each.reason]
+    lines += [f"note: {note}" for note in report.notes]
+    if report.accuracy is not None and report.balanced_accuracy is not None:
+        alone_mean = sum(report.party_accuracy.values()) / max(len(report.party_accuracy), 1)
+        lines.append(
+            f"Final model: accuracy {report.accuracy:.2%}, balanced {report.balanced_accuracy:.2%} on "
+            f"{report.rows['test']} test rows; a party's students alone: {alone_mean:.2%} on average."
+        )
+    lines += [f"Privacy: {report.privacy}.", f"{hosted.final}: use it with  fedkt predict {hosted.final} new.csv"]
+    for line in lines:
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)

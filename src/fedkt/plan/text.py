@@ -1,0 +1,139 @@
+"""A plan for people: as TOML with comments, and explained in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedkt.plan import Plan
+
+HEAD = """\
+A fedkt plan: what everyone agrees on before the one round. Send this file and the public rows to every party and to
+the server. Comments and layout may be changed; anything else makes it another plan, and bundles made under it are
+refused. What it means in words:  fedkt plan check plan.toml"""
+
+
+def to_toml(plan: Plan) -> str:
+    """The plan as TOML, with comments that explain it."""
+    import tomlkit
+
+    said: dict[str, Any] = plan.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = tomlkit.document()
+    for line in HEAD.splitlines():
+        document.add(tomlkit.comment(line))
+    document.add(tomlkit.nl())
+    document.add("format", tomlkit.item(said["format"]))
+    document.add("task", tomlkit.item(said["task"]))
+    for key, why in (
+        ("classes", "the labels that may occur; their order is part of the agreement"),
+        ("level", "L0: no noise, no privacy promise beyond that rows do not travel"),
+        ("partitions", "s: how often a party cuts its rows; it sends one student per cut"),
+        ("subsets", "t: subsets of a cut; one teacher is trained on each and never leaves the party"),
+        ("seed", 'a number: everybody\'s training can be repeated; "private": everybody draws and keeps their own'),
+        ("min_parties", "the server needs at least so many parties"),
+    ):
+        if key in said:
+            document.add(key, tomlkit.item(said[key]).comment(why))
+    public = tomlkit.table()
+    public.add(
+        tomlkit.comment("The unlabelled rows that everybody has; the file's bytes are checked, its name is a hint.")
+    )
+    document.add("public", _filled(public, said["public"]))
+    models = tomlkit.table()
+    models.add(tomlkit.comment("Families by name; teacher, student and final follow from the default unless given."))
+    own = said["models"].pop("parties")
+    _filled(models, said["models"])
+    if own:
+        families = tomlkit.table()
+        families.add(tomlkit.comment("Parties that use a family of their own."))
+        models.add("parties", _filled(families, own))
+    document.add("models", models)
+    members = tomlkit.aot()
+    for member in said["parties"]:
+        members.append(_filled(tomlkit.table(), member))
+    document.add("parties", members)
+    schema = tomlkit.table()
+    schema.add(tomlkit.comment("Fitted on the public rows only: nothing here comes from a party."))
+    columns = said["schema"].pop("columns")
+    _filled(schema, said["schema"])
+    return tomlkit.dumps(document) + "\n" + tomlkit.dumps({"schema": schema}).rstrip() + "\n" + _columns(columns)
+
+
+def _filled(table: Any, values: dict[str, Any]) -> Any:
+    for key, value in values.items():
+        table.add(key, value)
+    return table
+
+
+def _columns(columns: list[dict[str, Any]]) -> str:
+    """One inline table a line: a hundred columns stay readable."""
+    import tomlkit
+
+    lines = []
+    for column in columns:
+        row = tomlkit.inline_table()
+        kept = ("categories",) if column["kind"] == "category" else ("fill", "mean", "scale")
+        for key in ("name", "kind", "missing", *kept):
+            row.append(key, column[key])
+        lines.append(f"    {row.as_string()},\n")
+    return f"columns = [\n{''.join(lines)}]\n"
+
+
+def explain(plan: Plan) -> str:
+    """In words: what everybody agrees on, what travels, and what is (not) protected."""
+    s, t, n = plan.partitions, plan.subsets, len(plan.names)
+    students = "1 student" if s == 1 else f"{s} students"
+    schema = plan.columns
+    categories = sum(column.kind == "category" for column in schema.columns)
+    signing = [name for name in plan.names if name in plan.keys]
+    chosen = plan.models
+    if plan.seed == "private":
+        seed = "Everybody draws a seed of their own and keeps it: nobody else can repeat their training."
+    else:
+        seed = f"Everybody's randomness follows from the seed {plan.seed} and their name: training can be repeated."
+    needed = f"at least {plan.min_parties}" if plan.min_parties is not None else "all, unless the server says otherwise"
+    lines = [
+        f"Plan {plan.digest[:12]}: {plan.task}",
+        "",
+        "What everybody agrees on",
+        f"  Question    column {schema.label!r} is one of {_some(plan.classes)}",
+        f"  Parties     {n}: {_some(plan.names)}; needed: {needed}",
+        f"  Signatures  {_some(signing) + ' must sign' if signing else 'none: anybody can send a bundle in any name'}",
+        f"  Public rows {plan.public.rows} rows in {plan.public.file} (SHA-256 {plan.public.sha256[:12]}…)",
+        f"  Columns     {len(schema.columns)} ({categories} categories), which become {schema.n_features} numbers; "
+        "categories, fills and scales come from the public rows only",
+        f"  Models      {_models(plan)}",
+        f"  Seed        {seed}",
+        "",
+        "What happens",
+        f"  Each party cuts its rows {s} {_times(s)} into {t} subsets, trains a teacher on each, lets the {t} vote",
+        f"  on the public rows, and trains a student on the winning labels: {students} a party.",
+        "  The server counts a party's vote where all its students agree, and trains the final model "
+        f"({chosen.final or chosen.default}).",
+        "",
+        "What travels, once",
+        f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests).",
+        "  Rows, labels, teachers, votes and row counts stay with the party.",
+        "",
+        "What is not protected",
+        "  Level L0 adds no noise: epsilon is infinite. A student is trained on labels that the party's rows decided,",
+        "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
+        "  bundles only to a server you trust with that, over a channel you trust.",
+    ]
+    return "\n".join(lines)
+
+
+def _models(plan: Plan) -> str:
+    chosen = plan.models
+    roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(chosen, role))]
+    own = [f"{party} uses {family}" for party, family in chosen.parties.items()]
+    return "; ".join([chosen.default, *roles, *own])
+
+
+def _times(count: int) -> str:
+    return "time" if count == 1 else "times"
+
+
+def _some(values: Any) -> str:
+    listed = [str(each) for each in values]
+    return ", ".join(listed[:20]) + (f", … ({len(listed)} in all)" if len(listed) > 20 else "")

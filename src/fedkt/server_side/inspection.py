@@ -1,0 +1,104 @@
+"""What a received file says it is, without building or running any of it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from fedkt.bundle import SIGNATURE, peek
+from fedkt.bundle.archive import Archive
+from fedkt.errors import BundleError, ModelError
+from fedkt.models.onnx_rules import Limits
+from fedkt.plan import Plan
+from fedkt.server_side.final_file import operators, parse_card
+from fedkt.transport.folder import read_at_most
+
+
+def describe_file(path: Path, plan: Plan | None = None) -> dict[str, Any]:
+    """What a bundle or a final model holds, as plain JSON values; with a plan, what the server would say to it."""
+    limits = Limits()
+    data = read_at_most(path, limits.bundle_bytes)
+    if data is None:
+        raise BundleError(f"{path} is larger than {limits.bundle_bytes:,} bytes, which are not read.")
+    described = describe_bundle if data[:2] == b"PK" else describe_final
+    return described(data, path, plan)
+
+
+def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]:
+    """A party's bundle: its manifest, its signature, its models."""
+    from fedkt.server_side.host import look
+
+    manifest = peek(data, source=str(path))
+    archive = Archive(data, str(path), Limits())
+    verdict = "" if plan is None else look(plan, path).reason
+    if SIGNATURE not in archive.names:
+        signature = "none"
+    elif plan is None:
+        signature = "there is one; pass --plan to check it"
+    elif manifest.party not in plan.keys:
+        signature = f"there is one, but the plan lists no key for {manifest.party!r}"
+    else:
+        signature = signature_state(data, path, plan)
+    said: dict[str, Any] = {
+        "file": str(path),
+        "kind": "bundle of students",
+        "bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "party": manifest.party,
+        "plan": manifest.plan,
+        "classes": manifest.classes,
+        "features": manifest.n_features,
+        "versions": manifest.versions,
+        "signature": signature,
+    }
+    if plan is not None:
+        said["verdict"] = verdict or "the server would count it"
+    shape = {"n_features": manifest.n_features, "n_classes": len(manifest.classes)}
+    said["models"] = [
+        {"name": entry.name, "bytes": entry.size, "sha256": entry.sha256, **graph(archive.read(entry.name), shape)}
+        for entry in manifest.files
+    ]
+    return said
+
+
+def signature_state(data: bytes, path: Path, plan: Plan) -> str:
+    """Whether the party's own key made the signature."""
+    try:
+        peek(data, source=str(path), keys=plan.keys)
+    except BundleError as reason:
+        return f"wrong: {reason}"
+    return "right: made with the key that the plan lists"
+
+
+def describe_final(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]:
+    """A final model: its card and its graph."""
+    card = parse_card(data, str(path))
+    said: dict[str, Any] = {
+        "file": str(path),
+        "kind": "final model",
+        "bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "task": card.task,
+        "plan": card.plan,
+        "level": card.level,
+        "label": card.columns.label,
+        "classes": card.classes,
+        "columns": [column.name for column in card.columns.columns],
+        "features": card.columns.n_features,
+        "signature": "none: final models are not signed",
+    }
+    if plan is not None:
+        same = card.plan == plan.digest
+        said["verdict"] = "made under this plan" if same else f"made under another plan than {plan.digest[:12]}"
+    shape = {"n_features": card.columns.n_features, "n_classes": len(card.classes)}
+    said["models"] = [{"name": path.name, "bytes": len(data), **graph(data, shape)}]
+    return said
+
+
+def graph(data: bytes, shape: dict[str, int]) -> dict[str, Any]:
+    """The operators of a graph, or the rule it breaks."""
+    try:
+        return {"operators": operators(data, **shape)}
+    except ModelError as reason:
+        return {"refused": str(reason)}

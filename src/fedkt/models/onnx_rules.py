@@ -52,6 +52,20 @@ MESSAGES: dict[str, dict[int, str | None]] = {
     "dimension": {1: None, 2: None, 3: None},
 }
 
+# Which of these fields are text: a parser hands text that is not UTF-8 on in other forms.
+TEXT: dict[str, set[int]] = {
+    "model": {2, 3, 4, 6},
+    "opset": {1},
+    "entry": {1, 2},
+    "graph": {2, 10},
+    "node": {1, 2, 3, 4, 6, 7},
+    "attribute": {1, 13},
+    "tensor": {8, 12},
+    "value": {1, 3},
+    "type": {6},
+    "dimension": {2, 3},
+}
+
 FORBIDDEN = {
     ("model", 20): "training information",
     ("model", 25): "a local function",
@@ -103,7 +117,17 @@ def check_graph(data: bytes, *, n_features: int, n_classes: int, limits: Limits 
     bounds = limits or Limits()
     if len(data) > bounds.member_bytes:
         raise ModelError(f"the model has {len(data)} bytes; at most {bounds.member_bytes} are read.")
-    _walk(data, 0, len(data), "model", [bounds.fields], 0)
+    try:
+        _check_parts(data, n_features, n_classes, bounds)
+    except ModelError:
+        raise
+    except Exception as reason:
+        # Unknown means refused: what trips the checks themselves must not get past them.
+        raise ModelError(f"the model is damaged: {type(reason).__name__}: {str(reason)[:200]}") from reason
+
+
+def _check_parts(data: bytes, n_features: int, n_classes: int, bounds: Limits) -> None:
+    _walk(data, 0, len(data), "model", [bounds.fields])
     model = _parsed(data)
     if not 3 <= model.ir_version <= 13:
         raise ModelError(f"the model has ONNX version {model.ir_version}; versions 3 to 13 are known.")
@@ -127,7 +151,7 @@ def check_graph(data: bytes, *, n_features: int, n_classes: int, limits: Limits 
         raise ModelError(f"the graph holds {elements} numbers; at most {bounds.elements} are read.")
 
 
-def _walk(data: bytes, start: int, end: int, kind: str, left: list[int], depth: int) -> None:
+def _walk(data: bytes, start: int, end: int, kind: str, left: list[int]) -> None:
     """Every field of a message looked at by number and size, before a parser builds anything from it."""
     known = MESSAGES[kind]
     place = start
@@ -148,8 +172,10 @@ def _walk(data: bytes, start: int, end: int, kind: str, left: list[int], depth: 
             size, place = _varint(data, place, end)
             if size > end - place:
                 raise ModelError(f"the model is damaged: a {kind} field claims {size} bytes, {end - place} are left.")
+            if number in TEXT.get(kind, ()) and not _is_text(data[place : place + size]):
+                raise ModelError(f"the model is damaged: a {kind} has a name that is not text.")
             if nested is not None:
-                _walk(data, place, place + size, nested, left, depth + 1)
+                _walk(data, place, place + size, nested, left)
             place += size
         elif nested is not None or wire not in (0, 1, 5):
             raise ModelError(f"the model is damaged: field {number} of a {kind} has a wrong type.")
@@ -159,6 +185,14 @@ def _walk(data: bytes, start: int, end: int, kind: str, left: list[int], depth: 
             place += 8 if wire == 1 else 4
     if place != end:
         raise ModelError(f"the model is damaged: a {kind} ends in the middle of a field.")
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _varint(data: bytes, place: int, end: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from fedkt.manifest import Manifest
+    from fedkt.bundle.manifest import Manifest
     from fedkt.models.base import FittedModel, Model
     from fedkt.models.onnx_rules import Limits
     from fedkt.signing import SigningKey
@@ -58,7 +58,7 @@ def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None
 
     Models that are not ONNX yet are converted and must label every one of `check_rows` as before.
     """
-    from fedkt.manifest import FORMAT, FileEntry, Manifest, versions
+    from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest, versions
     from fedkt.models.exchange import OnnxModel, to_onnx
 
     if bundle.arrays:
@@ -162,8 +162,8 @@ def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, lim
 
 def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> tuple[Any, Manifest]:
     """The archive and its manifest, once every check that needs no plan has passed."""
-    from fedkt.archive import Archive
-    from fedkt.manifest import parse_manifest
+    from fedkt.bundle.archive import Archive
+    from fedkt.bundle.manifest import parse_manifest
 
     archive = Archive(data, source, bounds)
     text = archive.read(MANIFEST)

@@ -1,0 +1,205 @@
+"""Hostile and broken models harm nobody but themselves."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from sklearn.tree import DecisionTreeClassifier
+
+from fedkt.models import sandbox
+from fedkt.models.base import fit_model
+from fedkt.models.exchange import to_onnx
+from fedkt.models.onnx_rules import Limits
+from fedkt.models.sandbox import run_models
+
+ROWS = np.random.default_rng(2).normal(size=(50, 3)).astype(np.float32)
+
+
+def graph(nodes, tables=(), output=TensorProto.INT64):
+    """The bytes of a graph from 'rows' to 'label'; nothing about it is checked."""
+    made = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, 3])],
+        [helper.make_tensor_value_info("label", output, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in tables],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(made, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+def endless():
+    """A Loop of 2⁶² steps."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Identity", ["v"], ["w"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", TensorProto.FLOAT, None),
+        ],
+        [
+            helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("w", TensorProto.FLOAT, None),
+        ],
+    )
+    nodes = [
+        helper.make_node("Loop", ["steps", "yes", "rows"], ["out"], body=body),
+        helper.make_node("ArgMax", ["out"], ["label"], axis=1, keepdims=0),
+    ]
+    return graph(nodes, [("steps", np.int64(2**62)), ("yes", np.True_)])
+
+
+def hungry(size=40_000_000_000):
+    """A ConstantOfShape of 160 GB."""
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["big"]),
+        helper.make_node("ArgMax", ["big"], ["label"], axis=0, keepdims=0),
+    ]
+    return graph(nodes, [("shape", np.array([size]))])
+
+
+def labelled(value):
+    """The same label for every row."""
+    nodes = [
+        helper.make_node("ArgMax", ["rows"], ["any"], axis=1, keepdims=0),
+        helper.make_node("Mul", ["any", "zero"], ["none"]),
+        helper.make_node("Add", ["none", "value"], ["label"]),
+    ]
+    return graph(nodes, [("zero", np.array([0])), ("value", np.array([value]))])
+
+
+@pytest.fixture(scope="module")
+def good():
+    model = fit_model(DecisionTreeClassifier(), ROWS, (ROWS[:, 1] > 0).astype(int), rng=np.random.default_rng(0))
+    return to_onnx(model, n_features=3, n_classes=2, check_rows=ROWS).data, model.predict(ROWS)
+
+
+def test_several_models_share_one_child_and_answer_in_order(good):
+    answers = run_models([good[0], labelled(1), good[0]], ROWS, n_classes=2)
+    np.testing.assert_array_equal(answers[0], good[1])
+    np.testing.assert_array_equal(answers[1], np.ones(50))
+    np.testing.assert_array_equal(answers[2], good[1])
+    assert all(answer.dtype == np.int64 for answer in answers)
+
+
+def test_more_rows_than_a_block_come_back_in_order(good):
+    rows = np.tile(ROWS, (200, 1))
+    np.testing.assert_array_equal(run_models([good[0]], rows, n_classes=2)[0], np.tile(good[1], 200))
+
+
+def test_no_rows_and_no_models_are_answered(good):
+    assert run_models([], ROWS, n_classes=2) == []
+    assert run_models([good[0]], ROWS[:0], n_classes=2)[0].shape == (0,)
+
+
+def test_a_broken_model_fails_alone(good):
+    answers = run_models([good[0], b"nothing", good[0]], ROWS, n_classes=2)
+    np.testing.assert_array_equal(answers[0], good[1])
+    assert "Protobuf" in answers[1]
+    np.testing.assert_array_equal(answers[2], good[1])
+
+
+@pytest.mark.parametrize("label", [-1, 2, 2**62])
+def test_a_label_outside_the_classes_is_an_error_not_a_vote(label, good):
+    answers = run_models([labelled(label), good[0]], ROWS, n_classes=2)
+    assert f"label {label} to row 0" in answers[0]
+    np.testing.assert_array_equal(answers[1], good[1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        graph([helper.make_node("Identity", ["rows"], ["label"])], output=TensorProto.FLOAT),
+        graph([helper.make_node("ArgMax", ["rows"], ["label"], axis=1, keepdims=1)]),
+        graph([helper.make_node("ArgMax", ["rows"], ["label"], axis=0, keepdims=0)]),
+    ],
+    ids=["float", "a column", "one per feature"],
+)
+def test_an_answer_of_another_form_is_an_error(model):
+    assert "not one int64 label per row" in run_models([model], ROWS, n_classes=5)[0]
+
+
+def test_an_endless_model_is_stopped_by_the_clock_and_keeps_what_was_finished(good):
+    started = time.monotonic()
+    answers = run_models([good[0], endless(), good[0]], ROWS, n_classes=2, limits=Limits(wall_seconds=1.0))
+    assert time.monotonic() - started < 10
+    np.testing.assert_array_equal(answers[0], good[1])
+    assert "more than 1 seconds" in answers[1]
+    assert "not run" in answers[2]
+
+
+def test_an_endless_model_is_stopped_by_its_cpu_time():
+    pytest.importorskip("resource")
+    answer = run_models([endless()], ROWS, n_classes=2, limits=Limits(cpu_seconds=1, wall_seconds=60))[0]
+    assert "CPU time" in answer
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="macOS does not enforce a limit on memory")
+@pytest.mark.parametrize("size", [40_000_000_000, 200_000_000])
+def test_a_model_that_wants_too_much_memory_gets_none(size, good):
+    answers = run_models([hungry(size), good[0]], ROWS, n_classes=2, limits=Limits(memory_bytes=300 * 2**20))
+    assert isinstance(answers[0], str)
+    np.testing.assert_array_equal(answers[1], good[1])
+
+
+def with_external_data(path):
+    """A graph whose table lies in a file."""
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Gather", ["table", "index"], ["label"])],
+            "g",
+            [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, 3])],
+            [helper.make_tensor_value_info("label", TensorProto.INT64, None)],
+            [numpy_helper.from_array(np.zeros(50, np.int64), "index")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    table = model.graph.initializer.add(name="table", data_type=TensorProto.INT64, dims=[2], data_location=1)
+    for key, value in (("location", path), ("offset", "0"), ("length", "16")):
+        table.external_data.add(key=key, value=value)
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("path", ["rows", "models", "/etc/passwd", "../../etc/passwd"])
+def test_the_child_opens_no_file_for_a_model(path):
+    assert isinstance(run_models([with_external_data(path)], ROWS, n_classes=2)[0], str)
+
+
+def test_the_child_sees_neither_the_environment_nor_the_working_folder(tmp_path, monkeypatch):
+    spy = tmp_path / "spy.py"
+    spy.write_text(
+        "import json, os, sys\n"
+        "sys.stdin.readline()\n"
+        "seen = {'env': sorted(os.environ), 'files': sorted(os.listdir('.'))}\n"
+        "print('{}'); print(json.dumps({'reason': json.dumps(seen)}))\n"
+    )
+    monkeypatch.setattr(sandbox, "CHILD", spy)
+    monkeypatch.setenv("FEDKT_SECRET", "token")
+    answer = run_models([b"x"], ROWS, n_classes=2)[0]
+    assert "FEDKT_SECRET" not in answer
+    assert "'files'" in answer.replace('"', "'")
+    assert '["models", "rows"]' in answer
+
+
+@pytest.mark.parametrize(
+    ("program", "word"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "crashed"),
+        ("raise SystemExit(3)", "code 3"),
+        ("print('[]')", "protocol"),
+        ("print('x' * 100_000)", "protocol"),
+        ("print('{}'); print('{\"rows\": 7}')", "other rows"),
+        ("print('{}'); print('{\"rows\": 50}'); print('abc')", "ended with code 0"),
+    ],
+)
+def test_a_child_that_crashes_or_lies_is_only_a_reason(tmp_path, monkeypatch, program, word):
+    child = tmp_path / "child.py"
+    child.write_text(f"import sys\nsys.stdin.readline()\n{program}\n")
+    monkeypatch.setattr(sandbox, "CHILD", child)
+    answers = run_models([b"x", b"y"], ROWS, n_classes=2)
+    assert word in answers[0]
+    assert "not run" in answers[1]

@@ -1,0 +1,97 @@
+"""From a matplotlib figure to an `<svg>` element that can stand in any page, and the house style it is drawn in."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from fedkt.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
+BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
+INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fedkt",
+    "text.parse_math": False,  # a party may be called "$x"
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "figure.facecolor": "white",
+    "pdf.fonttype": 42,
+}
+
+
+def shortened(text: str, most: int = 18) -> str:
+    """The text as a label: printable, on one line, not longer than `most`."""
+    line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The house style while the block runs, or a refusal in words where matplotlib is missing."""
+    try:
+        import matplotlib as mpl
+    except ImportError as reason:
+        raise ConfigurationError("A picture needs matplotlib. Run: pip install 'fedkt[report]'") from reason
+    style: Any = STYLE
+    with mpl.rc_context(style), warnings.catch_warnings():
+        # Names in scripts the measuring font lacks are shown by the reader's own fonts.
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        yield
+
+
+def as_svg(figure: Figure, title: str, description: str) -> str:
+    """The figure as one described `<svg>` element whose ids clash with no other figure's on the page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    drawn = buffer.getvalue()
+    drawn = drawn[drawn.index("<svg") :].rstrip()
+    drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    # Inside a page this sheet would style everything, so its two rules move to the element itself.
+    drawn = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL)
+    mark = "f" + hashlib.sha256((title + description + drawn).encode()).hexdigest()[:8]
+
+    def own(tag: re.Match[str]) -> str:
+        text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", tag.group())
+        text = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", text)
+        return re.sub(r' font-family: [^;"]*;| transform="rotate\(-?0 [^)]*\)"', "", text)
+
+    # Only inside tags: a party may be called id="x".
+    drawn = re.sub(r"<[^<>]+>", own, drawn)
+    opening = drawn[: drawn.index(">")]
+    opening = re.sub(r'\s(width|height|version|xmlns:xlink)="[^"]*"', "", opening)
+    drawn = drawn[drawn.index(">") + 1 :].replace("xlink:href=", "href=")
+    return (
+        f'{opening} role="img" aria-labelledby="{mark}-title {mark}-desc" font-family="system-ui, \'DejaVu Sans\', '
+        f'Arial, sans-serif" stroke-linejoin="round"><title id="{mark}-title">{escape(title)}</title>'
+        f'<desc id="{mark}-desc">{escape(description)}</desc>{drawn}'
+    )
+
+
+def made_unique(svg: str, suffix: str) -> str:
+    """The same picture with ids of its own, for a page that shows it twice."""
+    found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
+    return svg.replace(found.group(1), found.group(1) + suffix) if found else svg

@@ -185,7 +185,7 @@ def write_counts(axes: Axes, counts: NDArray[np.int64], most: int, widest: float
     for column, row in np.argwhere(counts > 0):
         label = f"{counts[column, row]:,}"
         across = widest * math.sqrt(counts[column, row] / most)
-        if across > 4.6 * len(label) + 2:
+        if across > 4.6 * len(label) + 5:
             axes.text(column, row, label, ha="center", va="center", fontsize=7.5)
         else:
             beside = (across / 2 + 2.5, 0)

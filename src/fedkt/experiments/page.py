@@ -277,14 +277,15 @@ def counted(number: int, one: str, many: str) -> str:
 
 def percent(value: float | None) -> str:
     """A share as a percentage, a dash where there is none."""
-    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
+    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f}\u00a0%"
 
 
 def with_spread(value: tuple[float, float] | None, several: bool) -> str:
     """A mean with the spread over its seeds."""
     if value is None:
         return "–"
-    return f"{100 * value[0]:.1f} ± {100 * value[1]:.1f} %" if several else percent(value[0])
+    # Spaces that do not break: a number stays on one line with its spread and its sign.
+    return f"{100 * value[0]:.1f}\u00a0±\u00a0{100 * value[1]:.1f}\u00a0%" if several else percent(value[0])
 
 
 def human_bytes(number: float | None) -> str:

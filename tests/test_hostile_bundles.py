@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import struct
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -194,7 +195,9 @@ class Dropper:
         return (Path.touch, (Path("unpickled-by-fedkt"),))
 
 
-STUFFED = zipped([("manifest.json", b"{}")] * 2 + [("models/0.onnx", b"x")])
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    STUFFED = zipped([("manifest.json", b"{}")] * 2 + [("models/0.onnx", b"x")])
 MANY = {f"models/{i}.onnx": b"x" for i in range(1_200)}
 ONNX = members()["models/0.onnx"]
 
@@ -359,6 +362,11 @@ def test_a_file_above_the_cap_is_not_even_looked_at():
 def test_a_model_above_the_cap_is_refused():
     with pytest.raises(BundleError, match="too large"):
         opened(GOOD, limits=Limits(member_bytes=100))
+
+
+def test_members_that_are_too_large_together_are_refused():
+    with pytest.raises(BundleError, match=r"too large.*together"):
+        opened(GOOD, limits=Limits(unpacked_bytes=1_000))
 
 
 @pytest.mark.parametrize(

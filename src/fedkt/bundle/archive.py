@@ -34,6 +34,9 @@ class Archive:
         self._members = self._directory()
         self.names = [each.filename for each in self._members]
         self._check_names()
+        unpacked = sum(each.file_size for each in self._members)
+        if unpacked > bounds.unpacked_bytes:
+            raise self._refused(f"it is too large: its members declare {unpacked} bytes together.")
         place = 0
         self._content: dict[str, tuple[int, zipfile.ZipInfo]] = {}
         for member in self._members:

@@ -56,7 +56,9 @@ def test_two_parties_of_one_name_are_refused():
         simulate(FedKT("tree"), [party("a", slice(0, 9)), party("a", slice(9, 20))], server())
 
 
-@pytest.mark.parametrize(("setting", "words"), [({"partitions": 0}, r"partitions \(s\)"), ({"subsets": 2.5}, "subsets")])
+@pytest.mark.parametrize(
+    ("setting", "words"), [({"partitions": 0}, r"partitions \(s\)"), ({"subsets": 2.5}, "subsets")]
+)
 def test_impossible_numbers_are_refused_in_words(setting, words):
     with pytest.raises(ConfigurationError, match=words):
         FedKT("tree", **setting).check()

@@ -2,10 +2,28 @@
 
 import fedkt
 
-NAMES = """
-Algorithm Bundle Centralised FedKT FedKTClassifier FedKTError Ledger PATE Party Plan Report Server Solo __version__
-by_balanced_dirichlet by_column by_dirichlet evenly load simulate
-""".split()
+NAMES = [
+    "Algorithm",
+    "Bundle",
+    "Centralised",
+    "FedKT",
+    "FedKTClassifier",
+    "FedKTError",
+    "Ledger",
+    "PATE",
+    "Party",
+    "Plan",
+    "Report",
+    "Server",
+    "Solo",
+    "__version__",
+    "by_balanced_dirichlet",
+    "by_column",
+    "by_dirichlet",
+    "evenly",
+    "load",
+    "simulate",
+]
 
 
 def test_the_public_names_are_these():

@@ -127,9 +127,10 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         server = Server(public, classes, seed_for(seed, "the server"))
         outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
 
-        self.final_model_ = outcome.final.models[0]
-        assert isinstance(self.final_model_, FittedModel)
-        self.final_estimator_ = self.final_model_.estimator
+        final = outcome.final.models[0]
+        assert isinstance(final, FittedModel)
+        self.final_model_: FittedModel = final
+        self.final_estimator_ = final.estimator
         self.report_ = Report(
             dataset="rows given to fit",
             algorithm=algorithm.name,

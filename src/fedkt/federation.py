@@ -86,6 +86,8 @@ class Algorithm(ABC):
     rounds: int = 1
     pooled: bool = False
     """An upper bound: only a simulation may pool the parties' rows."""
+    sends: bool = True
+    """Whether the bundles would travel in a live federation."""
 
     @abstractmethod
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:

@@ -110,9 +110,9 @@ def notes(outcome: Outcome) -> tuple[str, ...]:
     return (*told, *outcome.server.notes)
 
 
-def versions(packages: Sequence[str] = ("numpy", "scikit-learn", "onnx", "onnxruntime", "xgboost-cpu", "xgboost")) -> (
-    dict[str, str]
-):
+def versions(
+    packages: Sequence[str] = ("numpy", "scikit-learn", "onnx", "onnxruntime", "xgboost-cpu", "xgboost"),
+) -> dict[str, str]:
     """The versions that a result depends on."""
     from fedkt import __version__
 

@@ -10,7 +10,7 @@ from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import MODELS, as_estimator, default_teacher, roles
 
-X, Y = make_classification(240, 6, n_informative=4, n_classes=3, class_sep=2.0, random_state=0)
+X, LABELS = make_classification(240, 6, n_informative=4, n_classes=3, class_sep=2.0, random_state=0)
 X = X.astype(np.float32)
 
 
@@ -20,7 +20,7 @@ def family(request):
 
 
 def test_it_learns_classes_that_are_not_0_to_k(family):
-    agreed = np.array([1, 4, 6])[Y]
+    agreed = np.array([1, 4, 6])[LABELS]
     model = fit_model(as_estimator(family), X, agreed, rng=np.random.default_rng(0))
     predictions = model.predict(X)
     assert set(predictions.tolist()) <= {1, 4, 6}
@@ -39,27 +39,27 @@ def test_it_learns_from_a_single_row(family):
 
 
 def test_the_same_generator_gives_the_same_model(family):
-    first, second = (fit_model(as_estimator(family), X, Y, rng=np.random.default_rng(7)) for _ in range(2))
+    first, second = (fit_model(as_estimator(family), X, LABELS, rng=np.random.default_rng(7)) for _ in range(2))
     assert first.predict(X).tolist() == second.predict(X).tolist()
 
 
 def test_the_estimator_given_is_not_touched(family):
     estimator = as_estimator(family)
     before = repr(estimator.get_params())
-    fit_model(estimator, X, Y, rng=np.random.default_rng(0))
+    fit_model(estimator, X, LABELS, rng=np.random.default_rng(0))
     assert repr(estimator.get_params()) == before
 
 
 def test_a_federation_of_parties_with_missing_classes_works(family):
     classes = ("a", "b", "c")
-    halves = [np.flatnonzero(Y != missing)[:60] for missing in (0, 1, 2)]
-    parties = [Party(X[180:], classes, i, name=str(i), X=X[rows], y=Y[rows]) for i, rows in enumerate(halves)]
+    halves = [np.flatnonzero(missing != LABELS)[:60] for missing in (0, 1, 2)]
+    parties = [Party(X[180:], classes, i, name=str(i), X=X[rows], y=LABELS[rows]) for i, rows in enumerate(halves)]
     outcome = simulate(FedKT(family, subsets=2), parties, Server(X[180:], classes, 9))
-    assert np.mean(outcome.final.models[0].predict(X[180:]) == Y[180:]) > 0.6
+    assert np.mean(outcome.final.models[0].predict(X[180:]) == LABELS[180:]) > 0.6
 
 
 def test_a_model_without_rows_is_empty_handed(family):
-    model = fit_model(as_estimator(family), X, Y, rng=np.random.default_rng(0))
+    model = fit_model(as_estimator(family), X, LABELS, rng=np.random.default_rng(0))
     assert model.predict(X[:0]).shape == (0,)
 
 
@@ -93,7 +93,7 @@ def test_a_class_instead_of_an_instance_is_refused():
 
 
 def test_predictions_do_not_depend_on_the_block_size(monkeypatch):
-    model = fit_model(as_estimator("tree"), X, Y, rng=np.random.default_rng(0))
+    model = fit_model(as_estimator("tree"), X, LABELS, rng=np.random.default_rng(0))
     whole = model.predict(X)
     monkeypatch.setattr("fedkt.models.base.BLOCK_ROWS", 7)
     assert model.predict(X).tolist() == whole.tolist()

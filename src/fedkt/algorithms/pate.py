@@ -18,7 +18,7 @@ import numpy as np
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, FedKTError
 from fedkt.federation import Algorithm, Party, Server, in_parallel
-from fedkt.models.base import FittedModel, fit_model, take_rows
+from fedkt.models.base import FittedModel, fit_model, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.privacy import Ledger
 from fedkt.votes import Labels, Votes, count_votes
@@ -32,6 +32,7 @@ class PATE(Algorithm):
 
     name = "pate"
     pooled = True
+    sends = False
 
     def __init__(self, model: Any, *, teachers: int, teacher: Any = None, student: Any = None) -> None:
         self.model = model
@@ -55,6 +56,11 @@ def learn_student(party: Party, chosen: Roles, *, subsets: int, partition: int, 
 
     A teacher is dropped as soon as it has voted; what is kept is the count of votes.
     """
+    with one_thread():
+        return _learn_student(party, chosen, subsets, partition, ledger)
+
+
+def _learn_student(party: Party, chosen: Roles, subsets: int, partition: int, ledger: Ledger) -> FittedModel:
     pieces = cut(len(party.y), subsets, party.rng(partition, CUT))
     tasks = [(party, chosen.teacher, partition, number, piece) for number, piece in enumerate(pieces)]
     votes: Votes | None = None
@@ -74,9 +80,7 @@ def teach(task: tuple[Party, Any, int, int, Labels]) -> Labels:
     """Train one teacher on its subset and return its votes on the public rows."""
     party, teacher, partition, number, piece = task
     try:
-        model = fit_model(
-            teacher, take_rows(party.X, piece), party.y[piece], rng=party.rng(partition, TEACH, number)
-        )
+        model = fit_model(teacher, take_rows(party.X, piece), party.y[piece], rng=party.rng(partition, TEACH, number))
         return model.predict(party.public)
     except FedKTError as reason:
         where = f"Party {party.name!r}, partition {partition + 1}, the teacher of subset {number + 1}"

@@ -16,6 +16,7 @@ class Solo(Algorithm):
     """One model per party, trained on all its own rows."""
 
     name = "solo"
+    sends = False
 
     def __init__(self, model: Any) -> None:
         self.model = model

@@ -54,7 +54,6 @@ def demo(
         "counted a party's vote where its students agreed, and trained the final model.\n"
     )
     print_reports(reports)
-    assert fedkt.accuracy is not None and solo.accuracy is not None and pooled.accuracy is not None
     stdout.print(
         f"\nOn {fedkt.rows['test']} digits nobody trained on, a party alone is right {percent(solo.accuracy)} of the "
         f"time (mean of the five), FedKT {percent(fedkt.accuracy)}, and a model on all pooled rows, which nobody may "

@@ -19,6 +19,7 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Progress, Server, seed_for, simulate
 from fedkt.report import NO_PRIVACY, Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures
 
+
 @dataclass(frozen=True)
 class Setting:
     """Everything that decides a result. Whatever is None follows the dataset's default."""
@@ -101,7 +102,7 @@ def run(
         label_accuracy=label_accuracy(outcome, data.y_public),
         epsilon=None,
         privacy=NO_PRIVACY,
-        bytes_sent=bytes_sent(outcome.bundles, data.X_public) if measure_bytes and not algorithm.pooled else None,
+        bytes_sent=bytes_sent(outcome.bundles, data.X_public) if measure_bytes and algorithm.sends else None,
         seconds=outcome.seconds,
         cpu_seconds=outcome.cpu_seconds if jobs == 1 else None,
         versions=versions(),
@@ -232,7 +233,9 @@ def summarise(reports: Sequence[Report]) -> list[Summary]:
     """Mean and spread per algorithm, in the order the algorithms first appear."""
     found: list[Summary] = []
     for algorithm in dict.fromkeys(report.algorithm for report in reports):
-        group = [report for report in reports if report.algorithm == algorithm]
+        group = [each for each in reports if each.algorithm == algorithm and each.accuracy is not None]
+        if not group:
+            continue
         labels = [report.label_accuracy for report in group if report.label_accuracy is not None]
         sent = [report.bytes_sent for report in group if report.bytes_sent is not None]
         found.append(

@@ -8,6 +8,7 @@ class list that all parties agreed on; a model that saw one class is a constant.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,6 +21,27 @@ from fedkt.errors import DataError, ModelError
 
 BLOCK_ROWS = 16_384
 """Rows predicted at once: bounds the memory of a prediction whatever the number of public rows."""
+
+
+_limited = False
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for every numeric library inside the block: models are spread over cores, not their insides.
+
+    Finding the libraries takes milliseconds, more than a small tree; so a block inside a block does not look again.
+    """
+    global _limited
+    if _limited:
+        yield
+        return
+    with threadpool_limits(1):
+        _limited = True
+        try:
+            yield
+        finally:
+            _limited = False
 
 
 @runtime_checkable
@@ -46,7 +68,7 @@ class FittedModel:
         """The index of the agreed class predicted for each row, computed block by block."""
         if self.estimator is None:
             return np.full(count_rows(X), self.labels[0], dtype=np.int64)
-        with threadpool_limits(1):
+        with one_thread():
             local = [np.asarray(self.estimator.predict(block)).reshape(-1) for block in blocks(X)]
         if not local:
             return np.empty(0, dtype=np.int64)
@@ -59,7 +81,7 @@ class FittedModel:
         if self.estimator is None:
             probabilities[:, self.labels[0]] = 1.0
         else:
-            with threadpool_limits(1):
+            with one_thread():
                 local = [np.asarray(self.estimator.predict_proba(block)) for block in blocks(X)]
             if local:
                 probabilities[:, self.labels] = np.concatenate(local)
@@ -80,7 +102,7 @@ def fit_model(estimator: BaseEstimator, X: Any, y: ArrayLike, *, rng: np.random.
     if len(labels) == 1:
         return FittedModel(None, labels, n_features)
     try:
-        with threadpool_limits(1):
+        with one_thread():
             own.fit(X, local.astype(np.int64))
     except Exception as reason:
         # Whatever an arbitrary estimator raises, its user needs to know what it was given.

@@ -1,0 +1,37 @@
+# Everything a newcomer needs: `make demo` and `make test` set up what they use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: venv demo test lint docs bench clean help
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+venv: $(READY) ## a virtual environment with everything the other targets use
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[boosting,report,parquet,docs,dev]'
+	@touch $(READY)
+
+demo: $(READY) ## five parties, handwritten digits, about half a minute
+	$(BIN)/fedkt demo
+
+test: $(READY) ## the whole test suite
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(READY) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(READY) ## the documentation as a site in site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(READY) ## what fedkt costs beside plain scikit-learn
+	$(BIN)/python benchmarks/overhead.py
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,94 @@
+"""The commands that run everything on one machine."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+REQUIRED = """
+dataset algorithm model parties partitions subsets level seed accuracy balanced_accuracy label_accuracy epsilon
+bytes_sent seconds versions
+"""
+QUICK = ("--model", "tree", "--parties", "3", "--subsets", "2")
+
+
+def fedkt(*words, cwd=None):
+    code = "from fedkt.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=cwd)
+
+
+def test_simulate_prints_exactly_one_json_object(tmp_path):
+    done = fedkt("simulate", "digits", *QUICK, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert set(REQUIRED.split()) <= set(found)
+    assert done.stdout.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_simulate_prints_a_table_and_writes_a_report(tmp_path):
+    done = fedkt("simulate", "digits", *QUICK, "--report", "seen.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy" in done.stdout
+    page = (tmp_path / "seen.html").read_text()
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_compare_keeps_results_and_prints_json(tmp_path):
+    words = (
+        "compare",
+        "digits",
+        "--algorithms",
+        "fedkt,solo",
+        "--seeds",
+        "2",
+        *QUICK,
+        "--results",
+        "r.jsonl",
+        "--json",
+    )
+    first = json.loads(fedkt(*words, cwd=tmp_path).stdout)
+    assert [each["algorithm"] for each in first["algorithms"]] == ["fedkt", "solo"]
+    assert len(first["runs"]) == 4
+    assert json.loads(fedkt(*words, cwd=tmp_path).stdout) == first
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("simulate", "moon"), "no dataset 'moon'"),
+        (("simulate", "digits", "--model", "oracle"), "no model 'oracle'"),
+        (("simulate", "digits", "--level", "L1"), "L1 is not available"),
+        (("simulate", "digits", "--beta", "-1"), "beta"),
+        (("simulate", "digits", "--parties", "5000"), "5000"),
+        (("simulate", "digits", "--jobs", "0"), "--jobs"),
+        (("compare", "digits", "--seeds", "some"), "--seeds"),
+        (("compare", "digits", "--algorithms", ","), "nothing to compare"),
+    ],
+)
+def test_a_choice_that_cannot_work_is_one_sentence_and_exit_code_1(words, said):
+    done = fedkt(*words)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_missing_data_says_where_it_was_looked_for(tmp_path):
+    done = fedkt("simulate", "adult", "--data-dir", str(tmp_path / "nowhere"))
+    assert done.returncode == 1
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["demo", "simulate", "compare", "datasets", "party", "server", "inspect", "predict"])
+def test_every_verb_shows_an_example_in_its_help(verb):
+    done = fedkt(verb, "--help")
+    assert done.returncode == 0
+    assert f"fedkt {verb}" in done.stdout
+
+
+def test_datasets_are_listed():
+    assert {"digits", "adult", "adult-table", "cod-rna", "heart"} <= set(json.loads(fedkt("datasets", "--json").stdout))

@@ -1,0 +1,156 @@
+"""FedKTClassifier behaves as scikit-learn users expect."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fedkt import FedKTClassifier
+from fedkt.errors import ConfigurationError, DataError
+
+X, Y = load_breast_cancer(return_X_y=True)
+LABELS = np.array(["malignant", "benign"])[Y]
+HOSPITAL = np.array(["north", "south", "west"])[np.arange(len(Y)) % 3]
+TRAIN, REST = train_test_split(np.arange(len(Y)), train_size=0.6, random_state=0)
+PUBLIC, TEST = REST[:110], REST[110:]
+
+
+@parametrize_with_checks(
+    [
+        FedKTClassifier(DecisionTreeClassifier(), random_state=0),
+        FedKTClassifier(LogisticRegression(), n_parties=2, subsets=2, random_state=0),
+    ]
+)
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_the_array_api_check_passes_where_scipy_allows_it():
+    code = (
+        "from sklearn.utils.estimator_checks import estimator_checks_generator as checks; "
+        "from sklearn.tree import DecisionTreeClassifier; from fedkt import FedKTClassifier; "
+        "found = [c(e) for e, c in checks(FedKTClassifier(DecisionTreeClassifier())) if 'array_api' in str(c)]; "
+        "print(len(found))"
+    )
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr
+
+
+def test_five_lines_are_enough():
+    model = FedKTClassifier(RandomForestClassifier(max_depth=6, n_estimators=20), random_state=0)
+    model.fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+    assert model.score(X[TEST], LABELS[TEST]) > 0.85
+    assert model.classes_.tolist() == ["benign", "malignant"]
+    assert model.report_.parties == 3
+    assert model.report_.rows["public"] == 110
+    assert "L0 adds no noise" in str(model.report_)
+
+
+def test_probabilities_are_the_final_models_and_sum_to_one():
+    model = FedKTClassifier(DecisionTreeClassifier(), random_state=0)
+    model.fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+    probabilities = model.predict_proba(X[TEST])
+    assert np.allclose(probabilities.sum(axis=1), 1)
+    assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(X[TEST])).all()
+
+
+def test_a_final_model_without_probabilities_has_no_predict_proba():
+    from sklearn.svm import LinearSVC
+
+    assert not hasattr(FedKTClassifier(LinearSVC()), "predict_proba")
+
+
+def test_rows_set_aside_as_public_are_said_in_the_report():
+    model = FedKTClassifier(DecisionTreeClassifier(), random_state=0).fit(X, Y)
+    assert "114 of the 569 rows were set aside" in model.report_.notes[0]
+
+
+def test_the_same_random_state_gives_the_same_classifier_whatever_the_workers():
+    answers = [
+        FedKTClassifier(DecisionTreeClassifier(), random_state=3, n_jobs=jobs)
+        .fit(X[TRAIN], Y[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+        .predict(X[TEST])
+        .tolist()
+        for jobs in (1, 2)
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_it_works_inside_a_pipeline_and_cross_validation():
+    pipeline = make_pipeline(StandardScaler(), FedKTClassifier(DecisionTreeClassifier(max_depth=3), random_state=0))
+    assert cross_val_score(pipeline, X, LABELS, cv=3).mean() > 0.85
+
+
+def test_parties_are_routed_through_cross_validation_and_grid_search():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = FedKTClassifier(DecisionTreeClassifier(), random_state=0).set_fit_request(parties=True)
+        assert cross_val_score(model, X, Y, cv=3, params={"parties": HOSPITAL}).mean() > 0.8
+        search = GridSearchCV(model, {"subsets": [1, 3], "estimator__max_depth": [2, 4]}, cv=2)
+        search.fit(X, Y, parties=HOSPITAL)
+    assert search.best_estimator_.report_.parties == 3
+
+
+def test_pipelines_with_text_columns_work_on_data_frames():
+    frame = pd.DataFrame({"size": X[:, 0], "ward": np.where(X[:, 1] > 19, "A", "B")})
+    inner = make_pipeline(
+        make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["ward"]), remainder="passthrough"),
+        RandomForestClassifier(10, max_depth=4),
+    )
+    model = FedKTClassifier(inner, random_state=0)
+    model.fit(frame.iloc[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN], public=frame.iloc[PUBLIC])
+    assert model.score(frame.iloc[TEST], LABELS[TEST]) > 0.8
+    assert model.feature_names_in_.tolist() == ["size", "ward"]
+
+
+def test_a_party_may_bring_a_classifier_of_its_own():
+    model = FedKTClassifier(
+        DecisionTreeClassifier(), party_estimators={"south": LogisticRegression(max_iter=5000)}, random_state=0
+    )
+    model.fit(X[TRAIN], Y[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+    assert model.score(X[TEST], Y[TEST]) > 0.85
+    with pytest.raises(ConfigurationError, match="names \\['east'\\]"):
+        clone(model).set_params(party_estimators={"east": LogisticRegression()}).fit(X, Y, parties=HOSPITAL)
+
+
+@pytest.mark.parametrize(
+    ("parties", "words"),
+    [(["a"], "expected 569 names, got 1"), ([None] * 569, "missing values")],
+)
+def test_parties_that_do_not_fit_the_rows_are_refused(parties, words):
+    with pytest.raises(DataError, match=words):
+        FedKTClassifier(DecisionTreeClassifier()).fit(X, Y, parties=parties)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"level": "L2"}, "not available"),
+        ({"public_share": 0}, "public_share"),
+        ({"n_parties": 0}, "n_parties"),
+        ({"partitions": 0}, "partitions"),
+        ({"estimator": "no such model"}, "no model"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_when_fitting(setting, words):
+    with pytest.raises(ConfigurationError, match=words):
+        FedKTClassifier(**setting).fit(X, Y)
+
+
+def test_public_rows_with_other_columns_are_refused():
+    with pytest.raises(ValueError, match="features"):
+        FedKTClassifier(DecisionTreeClassifier()).fit(X, Y, public=X[:, :5])

@@ -67,4 +67,6 @@ def party(
         highlight=False,
         soft_wrap=True,
     )
-    stdout.print("Send this one file to the server. Your rows, your teachers and their votes stay here.")
+    stdout.print(
+        "Send this one file to the server. Your rows, your teachers and their votes stay here.", soft_wrap=True
+    )

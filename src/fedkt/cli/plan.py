@@ -51,7 +51,7 @@ def new(
     missing: Annotated[
         str, typer.Option(help="Columns that may have gaps at a party: allow (all), as-seen (in public) or refuse.")
     ] = "allow",
-    task: Annotated[str | None, typer.Option(help="A name for it. Default: the public file's.")] = None,
+    task: Annotated[str | None, typer.Option(help="A name for it. Default: the label's.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the plan.")] = Path("plan.toml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite a plan that is there.")] = False,
 ) -> None:

@@ -243,14 +243,16 @@ def make_plan(
     strangers = [name for name in (keys or {}) if name not in parties]
     if strangers:
         raise PlanError(f"A key was given for {strangers[0]!r}, which is not among the parties: {', '.join(parties)}.")
-    table = read_table(public)
+    # Formats that do not name their label call it what we say; in the others it need not be there.
+    unnamed = Path(public).suffix.lower() in (".npz", ".libsvm", ".svm", ".txt")
+    table = read_table(public, label=label if unnamed else None)
     if label in categorical or label in ignore:
         raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing)
     models = {role: settings.pop(role) for role in ("teacher", "student", "final") if role in settings}
     said: dict[str, Any] = {
         "format": FORMAT,
-        "task": task or Path(public).name.partition(".")[0],
+        "task": task or label,
         "classes": list(classes),
         "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
         "models": {"default": model, "parties": dict(party_models or {}), **models},
@@ -281,7 +283,8 @@ def parse_plan(data: bytes, source: str) -> Plan:
         raise PlanError(f"{source} is not UTF-8 text, so it is no plan.") from reason
     except (tomllib.TOMLDecodeError, RecursionError) as reason:
         raise PlanError(f"{source} is not TOML: {reason or 'nested too deeply'}. Ask for the plan again.") from reason
-    if said.get("format") != FORMAT:
+    # True equals 1.
+    if type(said.get("format")) is not int or said["format"] != FORMAT:
         raise PlanError(
             f"{source}, format: got {said.get('format')!r}, this version of fedkt reads plans of format {FORMAT}. "
             "Use the version of fedkt that made the plan, or make a new plan."

@@ -1,0 +1,55 @@
+"""Write the tables of README.md and docs/reproduce.md anew from paper/results and paper/expected.toml.
+
+    python paper/update_tables.py [--check]
+
+With --check nothing is written; the exit code is 1 where a table is not what the results say.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from fedkt.experiments.tables import effectiveness_table, provenance, replace_between, seed_table
+from fedkt.transport.folder import write_atomically
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "paper" / "results"
+EXPECTED = ROOT / "paper" / "expected.toml"
+BALANCED = [RESULTS / "adult-balanced.jsonl", RESULTS / "cod-rna-balanced.jsonl"]
+DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
+
+
+def tables() -> dict[str, dict[str, str]]:
+    """The generated parts, by file and marker."""
+    sources = "\n".join(f"- `paper/results/{path.name}`: {provenance(path)}" for path in [*BALANCED, *DIRICHLET])
+    return {
+        "README.md": {"effectiveness": effectiveness_table(BALANCED, EXPECTED)},
+        "docs/reproduce.md": {
+            "effectiveness": effectiveness_table(BALANCED, EXPECTED),
+            "plain dirichlet": effectiveness_table(DIRICHLET, EXPECTED),
+            "adult seeds": seed_table(BALANCED[0], "fedkt"),
+            "adult seeds dirichlet": seed_table(DIRICHLET[0], "fedkt"),
+            "sources": sources,
+        },
+    }
+
+
+def main() -> int:
+    """Write or check every generated part."""
+    stale = []
+    for name, parts in tables().items():
+        path = ROOT / name
+        text = old = path.read_text(encoding="utf-8")
+        for marker, table in parts.items():
+            text = replace_between(text, marker, table)
+        if text != old:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                write_atomically(path, text.encode())
+    print(f"changed: {', '.join(stale)}" if stale else "everything is up to date")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

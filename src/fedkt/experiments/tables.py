@@ -1,0 +1,85 @@
+"""Markdown tables made from result files, with the paper's value beside ours: no number is typed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fedkt.errors import DataError
+from fedkt.experiments.runner import stored, summarise
+from fedkt.report import Report
+
+HEADER = (
+    "| dataset | algorithm | paper | ours | ours, balanced accuracy | difference | seeds |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+def effectiveness_table(results: Sequence[Path], expected: Path) -> str:
+    """One row per dataset and algorithm: the paper's accuracy, ours, and how far apart they are."""
+    printed: dict[str, Any] = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
+    lines = [HEADER]
+    for path in results:
+        reports = list(stored(path).values())
+        if not reports:
+            raise DataError(f"{path} holds no results. Run the command in paper/README.md that writes it.")
+        lines += [row(reports[0].dataset, summary, printed) for summary in summarise(reports)]
+    return "\n".join(lines)
+
+
+def row(dataset: str, summary: Any, printed: dict[str, Any]) -> str:
+    """One line of the table."""
+    paper = printed.get(dataset, {}).get(summary.algorithm)
+    mean, spread = (100 * value for value in summary.accuracy)
+    balanced, balanced_spread = (100 * value for value in summary.balanced_accuracy)
+    if paper is None:
+        said, apart = "–", "–"
+    else:
+        said = f"{paper['accuracy']:.1f}" + (f" ± {paper['spread']:.1f}" if "spread" in paper else "")
+        apart = f"{mean - paper['accuracy']:+.1f}"
+    return (
+        f"| {dataset} | {summary.algorithm} | {said} | {mean:.1f} ± {spread:.1f} | "
+        f"{balanced:.1f} ± {balanced_spread:.1f} | {apart} | {len(summary.seeds)} |"
+    )
+
+
+def seed_table(path: Path, algorithm: str) -> str:
+    """Accuracy and balanced accuracy of every seed, so that a spread can be looked into."""
+    reports = sorted(
+        (each for each in stored(path).values() if each.algorithm == algorithm), key=lambda each: each.seed or 0
+    )
+    if not reports:
+        raise DataError(f"{path} holds no run of {algorithm!r}.")
+    return "\n".join(
+        [
+            "| " + " | ".join(["seed", *(str(each.seed) for each in reports)]) + " |",
+            "|" + "---|" * (len(reports) + 1),
+            "| " + " | ".join(["accuracy", *(percent(each.accuracy) for each in reports)]) + " |",
+            "| " + " | ".join(["balanced", *(percent(each.balanced_accuracy) for each in reports)]) + " |",
+        ]
+    )
+
+
+def percent(value: float | None) -> str:
+    """A share in percent with one digit."""
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def provenance(path: Path) -> str:
+    """The command and versions behind a results file, in a sentence."""
+    reports: list[Report] = list(stored(path).values())
+    commands = sorted({each.command for each in reports})
+    kept = sorted({f"{name} {number}" for each in reports for name, number in each.versions.items()})
+    hours = sum(each.seconds for each in reports) / 3600
+    return f"`{'`, `'.join(commands)}`; {hours:.2f} hours of work in all; {', '.join(kept)}."
+
+
+def replace_between(text: str, marker: str, new: str) -> str:
+    """The text with everything between `<!-- marker -->` and `<!-- end marker -->` replaced."""
+    start, end = f"<!-- {marker} -->", f"<!-- end {marker} -->"
+    if text.count(start) != 1 or text.count(end) != 1:
+        raise DataError(f"The text needs exactly one '{start}' and one '{end}'.")
+    head, rest = text.split(start)
+    return f"{head}{start}\n{new}\n{end}{rest.split(end)[1]}"

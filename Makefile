@@ -28,7 +28,7 @@ lint: $(READY) ## style and types
 	$(BIN)/mypy
 
 docs: $(READY) ## the documentation as a site in site/
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict
 
 bench: $(READY) ## what fedkt costs beside plain scikit-learn
 	$(BIN)/python benchmarks/overhead.py

@@ -405,6 +405,14 @@ def test_inspecting_builds_and_runs_nothing(finished, monkeypatch):
     )
 
 
+def test_what_a_stranger_wrote_does_not_speak_to_the_terminal(folder):
+    (folder / "inbox" / "\x1b[2Jx.fedkt").write_bytes(b"")
+    assert "\x1b[2J" not in server(folder).out
+    final = folder / "result" / "final.onnx"
+    forged(final, lambda text: text.replace("mean_radius", "\\u001b[2J"))
+    assert "\x1b[2J" not in fedkt("inspect", final).out
+
+
 def test_predictions_keep_the_order_of_the_rows(finished, tmp_path):
     final, test = finished / "result" / "final.onnx", finished / "test.csv"
     said = fedkt("predict", final, test)

@@ -22,7 +22,7 @@ VOTES = {
     "abstention_histogram": [10] + [0] * 19,
     "unlabelled": 1,
     "ties": 2,
-    "voting_parties": 4,
+    "voters": 4,
 }
 
 

@@ -96,6 +96,7 @@ class FedKT(Algorithm):
         votes = consistent_votes(self.predictions(server, bundles, abstained), len(server.classes))
         if not votes.any():
             votes = self.plain_votes(server, bundles)
+            abstained = [0] * int(votes[0].sum())
         labels = Ledger().release(votes, rng=server.rng(0, TIES))
         describe(server, votes, labels, abstained)
         voted = np.flatnonzero(labels != NO_VOTE)
@@ -144,20 +145,21 @@ def ask(task: tuple[Sequence[Any], Any]) -> list[Labels | str]:
 
 def describe(server: Server, votes: Votes, labels: Labels, abstained: Sequence[int]) -> None:
     """Write down, for the server's own report at level L0, how the vote went."""
-    parties = len(abstained)
+    voters = len(abstained)
     cast = votes.sum(axis=1)
     top = votes.max(axis=1)
     ties = (votes == top[:, None]).sum(axis=1) > 1
     figures = server.diary.figures
     figures["labels"] = [labels]
-    figures["voting_parties"] = parties
+    figures["voters"] = voters
     figures["unlabelled"] = int((labels == NO_VOTE).sum())
     figures["ties"] = int((ties & (top > 0)).sum())
     figures["abstention_rate"] = float(np.mean(abstained) / max(len(labels), 1))
-    figures["agreement_histogram"] = twentieths(top, parties)
-    figures["abstention_histogram"] = twentieths(parties - cast, parties)
+    figures["agreement_histogram"] = twentieths(top, voters)
+    figures["abstention_histogram"] = twentieths(voters - cast, voters)
 
 
 def twentieths(count: Labels, of: int) -> list[int]:
     """How many queries fall into each twentieth of 0 … `of`, in whole numbers so that 3 of 5 is exactly 60 %."""
-    return np.bincount(np.minimum(count * 20 // of, 19), minlength=20).tolist()
+    bins: list[int] = np.bincount(np.minimum(count * 20 // of, 19), minlength=20).tolist()
+    return bins

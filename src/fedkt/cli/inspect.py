@@ -44,9 +44,11 @@ def inspect(
 
 
 def in_words(value: Any) -> str:
-    """A value for a person."""
+    """A value for a person; what a stranger wrote must not speak to the terminal."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {each}" for key, each in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value[:20])) + (f", … ({len(value)} in all)" if len(value) > 20 else "")
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        text = ", ".join(f"{key} {each}" for key, each in value.items())
+    elif isinstance(value, (list, tuple)):
+        text = ", ".join(map(str, value[:20])) + (f", … ({len(value)} in all)" if len(value) > 20 else "")
+    else:
+        text = f"{value:,}" if isinstance(value, int) else str(value)
+    return "".join(each if each.isprintable() else "?" for each in text)

@@ -118,17 +118,19 @@ def marked(path: Path) -> tuple[str, int, int]:
 def look(plan: Plan, path: Path) -> Arrival:
     """One file, checked from the outside in; a refusal is an answer, not an error."""
     limits = Limits()
+    # A file's name may hold anything, also what makes a terminal misbehave.
+    name = "".join(each if each.isprintable() else "?" for each in path.name)
     try:
         data = read_at_most(path, limits.bundle_bytes)
     except OSError as reason:
-        return Arrival(path.name, None, f"it cannot be read: {reason.strerror}")
+        return Arrival(name, None, f"it cannot be read: {reason.strerror}")
     if data is None:
-        return Arrival(path.name, None, f"it is larger than {limits.bundle_bytes:,} bytes.")
+        return Arrival(name, None, f"it is larger than {limits.bundle_bytes:,} bytes.")
     digest = hashlib.sha256(data).hexdigest()
     try:
         bundle = unpack(
             data,
-            source=path.name,
+            source=name,
             plan=plan.digest,
             classes=plan.classes,
             n_features=plan.columns.n_features,
@@ -138,12 +140,12 @@ def look(plan: Plan, path: Path) -> Arrival:
             limits=limits,
         )
     except BundleError as reason:
-        return Arrival(path.name, claimed_sender(data, path.name), str(reason), bytes=len(data), sha256=digest)
+        return Arrival(name, claimed_sender(data, name), str(reason), bytes=len(data), sha256=digest)
     if len(bundle.models) != plan.partitions:
         # Fewer students agree more easily: a party that sends one of two would vote on every row.
         reason_ = f"it holds {len(bundle.models)} students, but {plan.partitions} were agreed on (partitions)."
-        return Arrival(path.name, bundle.sender, reason_, bytes=len(data), sha256=digest)
-    return Arrival(path.name, bundle.sender, "", bundle, len(data), digest)
+        return Arrival(name, bundle.sender, reason_, bytes=len(data), sha256=digest)
+    return Arrival(name, bundle.sender, "", bundle, len(data), digest)
 
 
 def claimed_sender(data: bytes, source: str) -> str | None:

@@ -5,12 +5,15 @@ import hashlib
 import io
 import json
 import re
+import runpy
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -518,3 +521,21 @@ def test_models_on_the_shelf_are_what_travels(finished):
     plan = read_plan(finished / "plan.toml")
     models = read_bundle_models(finished / "inbox" / "north.fedkt", plan)
     assert all(isinstance(model, OnnxModel) for model in models)
+
+
+def test_the_example_of_three_hospitals_runs(tmp_path, monkeypatch):
+    script = Path(__file__).parents[2] / "examples" / "three_hospitals" / "run.py"
+    example = runpy.run_path(str(script))
+    commands = []
+
+    def in_this_process(folder, command):
+        monkeypatch.chdir(folder)
+        commands.append(fedkt(*shlex.split(command)))
+
+    monkeypatch.setattr(sys, "argv", ["run.py", str(tmp_path)])
+    example["main"].__globals__["fedkt"] = in_this_process
+    example["main"]()
+    assert len(commands) == 6
+    report = json.loads((tmp_path / "result" / "report.json").read_text())
+    assert report["accuracy"] > np.mean(list(report["party_accuracy"].values()))
+    assert (tmp_path / "predictions.csv").is_file()

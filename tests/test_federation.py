@@ -232,3 +232,19 @@ def test_every_error_is_a_fedkt_error():
     kinds = [each for each in vars(errors).values() if inspect.isclass(each)]
     assert len(kinds) == 7
     assert all(issubclass(each, FedKTError) for each in kinds)
+
+
+def test_a_progress_bar_stays_in_its_own_process():
+    import threading
+
+    class Bar:
+        def __init__(self):
+            self.lock = threading.Lock()
+            self.heard = []
+
+        def __call__(self, done, total):
+            self.heard.append((done, total))
+
+    bar = Bar()
+    simulate(PATE("tree", teachers=4), [party("a", slice(0, 90))], server(), jobs=2, progress=bar)
+    assert bar.heard[-1] == (4, 4)

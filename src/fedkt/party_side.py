@@ -266,7 +266,7 @@ def clear(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Steps:
-    """Teachers trained so far, over all partitions. It stays behind when the party is sent to a worker process."""
+    """Teachers trained so far, over all partitions."""
 
     show: Progress
     shelf: Shelf
@@ -274,11 +274,3 @@ class Steps:
 
     def __call__(self, done: int, total: int) -> None:
         self.show(len(self.shelf) * total + done, self.partitions * total)
-
-    def __reduce__(self) -> tuple[Any, tuple[()]]:
-        return silent, ()
-
-
-def silent() -> None:
-    """No progress: what a worker process gets instead of its parent's terminal."""
-    return None

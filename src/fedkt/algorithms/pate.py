@@ -11,13 +11,14 @@ on the pooled rows with as many teachers as there are parties, it is the upper b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, FedKTError
-from fedkt.federation import Algorithm, Party, Server, in_parallel
+from fedkt.federation import Algorithm, Diary, Party, Server, in_parallel
 from fedkt.models.base import FittedModel, fit_model, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.privacy import Ledger
@@ -62,7 +63,9 @@ def learn_student(party: Party, chosen: Roles, *, subsets: int, partition: int, 
 
 def _learn_student(party: Party, chosen: Roles, subsets: int, partition: int, ledger: Ledger) -> FittedModel:
     pieces = cut(len(party.y), subsets, party.rng(partition, CUT))
-    tasks = [(party, chosen.teacher, partition, number, piece) for number, piece in enumerate(pieces)]
+    # What a teacher needs of its party: a worker process has no use for shelf, diary and progress bar.
+    pupil = replace(party, shelf={}, diary=Diary(), progress=None)
+    tasks = [(pupil, chosen.teacher, partition, number, piece) for number, piece in enumerate(pieces)]
     votes: Votes | None = None
     for predictions in in_parallel(teach, tasks, jobs=party.jobs, progress=party.progress):
         counted = count_votes(predictions, len(party.classes))

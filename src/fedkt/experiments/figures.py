@@ -293,8 +293,10 @@ def name_of(algorithm: str) -> str:
     return NAMES.get(first, first) + space + rest
 
 
-def in_words(mean_spread: tuple[float, float], seeds: int) -> str:
+def in_words(mean_spread: tuple[float, float] | None, seeds: int) -> str:
     """A mean with its spread, where several seeds give one."""
+    if mean_spread is None:
+        return "not measured"
     mean, spread = mean_spread
     return f"{mean:.1%} ± {100 * spread:.1f}" if seeds > 1 else f"{mean:.1%}"
 

@@ -129,7 +129,7 @@ def chapter(reports: Sequence[Report], number: int) -> Chapter:
     return Chapter(
         heading=f"{first.dataset}, {counted(first.parties, 'party', 'parties')}, model {first.model}",
         headline=headline(first, scores, measured),
-        rows=[table_row(summary, scores.get(summary.algorithm)) for summary in summarise(reports)],
+        rows=[table_row(summary) for summary in summarise(reports)],
         bars=made_unique(accuracy_bars(list(scores.values()), measured), f"c{number}") if len(measured) > 1 else "",
         votes=made_unique(vote_histograms(votes), f"c{number}") if votes else "",
         votes_of=str(votes.get("of", "")),
@@ -137,7 +137,7 @@ def chapter(reports: Sequence[Report], number: int) -> Chapter:
         privacy=list(dict.fromkeys(report.privacy for report in reports)),
         notes=gathered_notes(reports),
         runs=list(reports),
-        seeds=max(len(summary.seeds) for summary in summarise(reports)),
+        seeds=len({report.seed for report in reports}),
     )
 
 
@@ -159,19 +159,19 @@ def headline(first: Report, scores: dict[str, Summary], measured: Sequence[Repor
     setting = f"{first.dataset} with {counted(first.parties, 'party', 'parties')}"
     if not scores:
         return [f"{name_of(first.algorithm)} was run on {setting}. No test rows were given: its accuracy is not known."]
-    ranked = sorted(scores.values(), key=lambda each: each.accuracy[0], reverse=True)
+    ranked = sorted(scores.values(), key=lambda each: each.mean_accuracy, reverse=True)
     lead = scores.get("fedkt", ranked[0])
     mean = with_spread(lead.accuracy, len(lead.seeds) > 1)
     over = f"mean of {len(lead.seeds)} seeds" if len(lead.seeds) > 1 else f"seed {lead.seeds[0]}"
     told = [f"{name_of(lead.algorithm)} on {setting} reaches a test accuracy of {mean} ({over})."]
-    for other in sorted(scores.values(), key=lambda each: each.accuracy[0]):
+    for other in sorted(scores.values(), key=lambda each: each.mean_accuracy):
         if other is not lead:
             told.append(compared(lead, other, measured))
     alone = [value for report in measured if report.algorithm == "solo" for value in report.party_accuracy.values()]
     if len(alone) > 1:
         told.append(f"Alone, the single parties reach between {percent(min(alone))} and {percent(max(alone))}.")
     if ranked[0] is not lead:
-        told.append(f"Highest of all: {name_of(ranked[0].algorithm)} with {percent(ranked[0].accuracy[0])}.")
+        told.append(f"Highest of all: {name_of(ranked[0].algorithm)} with {percent(ranked[0].mean_accuracy)}.")
     if len(lead.seeds) == 1:
         told.append("This is a single seed: how much luck there is in it is not known.")
     return told
@@ -179,7 +179,7 @@ def headline(first: Report, scores: dict[str, Summary], measured: Sequence[Repor
 
 def compared(lead: Summary, other: Summary, measured: Sequence[Report]) -> str:
     """The distance between two algorithms in percentage points, and on how many of their common seeds it holds."""
-    points = 100 * (lead.accuracy[0] - other.accuracy[0])
+    points = 100 * (lead.mean_accuracy - other.mean_accuracy)
     with_whom = COMPARED_WITH.get(other.algorithm, name_of(other.algorithm))
     if abs(points) < 0.05:
         return f"That is as much as {with_whom}."
@@ -195,14 +195,14 @@ def compared(lead: Summary, other: Summary, measured: Sequence[Report]) -> str:
     return f"That is {abs(points):.1f} points {more} than {with_whom}{held}."
 
 
-def table_row(summary: Summary, score: Summary | None) -> Row:
-    """An algorithm's line; `score` is None where no accuracy was measured."""
+def table_row(summary: Summary) -> Row:
+    """An algorithm's line."""
     several = len(summary.seeds) > 1
     return Row(
         name=name_of(summary.algorithm),
         what=WHAT_IT_IS.get(summary.algorithm.split(" ")[0], ""),
-        accuracy=with_spread(score.accuracy, several) if score else "–",
-        balanced=with_spread(score.balanced_accuracy, several) if score else "–",
+        accuracy=with_spread(summary.accuracy, several),
+        balanced=with_spread(summary.balanced_accuracy, several),
         labels=with_spread(summary.label_accuracy, several),
         sent=human_bytes(summary.bytes_sent),
         seconds=human_seconds(summary.seconds),

@@ -222,31 +222,40 @@ class Summary:
 
     algorithm: str
     seeds: tuple[int, ...]
-    accuracy: tuple[float, float]
-    balanced_accuracy: tuple[float, float]
+    accuracy: tuple[float, float] | None
+    """Mean and standard deviation; None where no run was measured."""
+    balanced_accuracy: tuple[float, float] | None
     label_accuracy: tuple[float, float] | None
     seconds: float
     bytes_sent: float | None
+
+    @property
+    def mean_accuracy(self) -> float:
+        """The mean accuracy, NaN where no run was measured."""
+        return float("nan") if self.accuracy is None else self.accuracy[0]
 
 
 def summarise(reports: Sequence[Report]) -> list[Summary]:
     """Mean and spread per algorithm, in the order the algorithms first appear."""
     found: list[Summary] = []
     for algorithm in dict.fromkeys(report.algorithm for report in reports):
-        group = [each for each in reports if each.algorithm == algorithm and each.accuracy is not None]
-        if not group:
-            continue
-        labels = [report.label_accuracy for report in group if report.label_accuracy is not None]
+        group = [report for report in reports if report.algorithm == algorithm]
         sent = [report.bytes_sent for report in group if report.bytes_sent is not None]
         found.append(
             Summary(
                 algorithm,
                 tuple(report.seed or 0 for report in group),
-                mean_and_spread([report.accuracy or 0.0 for report in group]),
-                mean_and_spread([report.balanced_accuracy or 0.0 for report in group]),
-                mean_and_spread(labels) if labels else None,
+                over_seeds([report.accuracy for report in group]),
+                over_seeds([report.balanced_accuracy for report in group]),
+                over_seeds([report.label_accuracy for report in group]),
                 float(np.mean([report.seconds for report in group])),
                 float(np.mean(sent)) if sent else None,
             )
         )
     return found
+
+
+def over_seeds(values: Sequence[float | None]) -> tuple[float, float] | None:
+    """Mean and standard deviation of the values that were measured."""
+    measured = [value for value in values if value is not None]
+    return mean_and_spread(measured) if measured else None

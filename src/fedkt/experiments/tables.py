@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.errors import DataError
-from fedkt.experiments.runner import stored, summarise
+from fedkt.experiments.runner import Summary, stored, summarise
 from fedkt.report import Report
 
 HEADER = (
@@ -29,20 +29,22 @@ def effectiveness_table(results: Sequence[Path], expected: Path) -> str:
     return "\n".join(lines)
 
 
-def row(dataset: str, summary: Any, printed: dict[str, Any]) -> str:
+def row(dataset: str, summary: Summary, printed: dict[str, Any]) -> str:
     """One line of the table."""
     paper = printed.get(dataset, {}).get(summary.algorithm)
-    mean, spread = (100 * value for value in summary.accuracy)
-    balanced, balanced_spread = (100 * value for value in summary.balanced_accuracy)
-    if paper is None:
-        said, apart = "–", "–"
-    else:
+    said, apart = "–", "–"
+    if paper is not None:
         said = f"{paper['accuracy']:.1f}" + (f" ± {paper['spread']:.1f}" if "spread" in paper else "")
-        apart = f"{mean - paper['accuracy']:+.1f}"
+        apart = f"{100 * summary.mean_accuracy - paper['accuracy']:+.1f}"
     return (
-        f"| {dataset} | {summary.algorithm} | {said} | {mean:.1f} ± {spread:.1f} | "
-        f"{balanced:.1f} ± {balanced_spread:.1f} | {apart} | {len(summary.seeds)} |"
+        f"| {dataset} | {summary.algorithm} | {said} | {with_spread(summary.accuracy)} | "
+        f"{with_spread(summary.balanced_accuracy)} | {apart} | {len(summary.seeds)} |"
     )
+
+
+def with_spread(pair: tuple[float, float] | None) -> str:
+    """Mean ± standard deviation in percent with one digit."""
+    return "–" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f}"
 
 
 def seed_table(path: Path, algorithm: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.data.dataset import Dataset, split_rows
+from fedkt.data.dataset import Dataset, dealt, split_rows
 from fedkt.data.download import Progress, read_text
 from fedkt.data.libsvm import parse_verified
 
@@ -23,17 +23,12 @@ def load_adult(*, seed: int, data_dir: str | Path | None = None, progress: Progr
     text, source = read_text("a9a", data_dir=data_dir, progress=progress)
     X, signs = parse_verified(text, N_FEATURES)
     y = (signs > 0).astype(np.int64)
-    rows = split_rows(len(y), seed=seed)
-    return Dataset(
-        name="adult",
-        X=X[rows.train],
-        y=y[rows.train],
-        X_public=X[rows.public],
-        y_public=y[rows.public],
-        X_test=X[rows.test],
-        y_test=y[rows.test],
+    return dealt(
+        "adult",
+        X,
+        y,
+        split_rows(len(y), seed=seed),
         classes=CLASSES,
-        groups=None,
         source=f"UCI Adult in the LIBSVM encoding a9a, {source}",
         feature_names=tuple(f"f{j}" for j in range(1, N_FEATURES + 1)),
     )
@@ -50,18 +45,13 @@ def load_adult_table(*, seed: int, data_dir: str | Path | None = None, progress:
     table = parse_csv(io.StringIO(text.decode("utf-8")), "adult.csv")
     table = table.take(np.flatnonzero(table.columns["split"] == "train"))
     rows = split_rows(table.n_rows, seed=seed)
-    train, public, test = table.take(rows.train), table.take(rows.public), table.take(rows.test)
-    schema = fit_schema(public, label="income", ignore=["split"])
-    return Dataset(
-        name="adult-table",
-        X=schema.encode(train),
-        y=schema.labels(train, CLASSES),
-        X_public=schema.encode(public),
-        y_public=schema.labels(public, CLASSES),
-        X_test=schema.encode(test),
-        y_test=schema.labels(test, CLASSES),
+    schema = fit_schema(table.take(rows.public), label="income", ignore=["split"])
+    return dealt(
+        "adult-table",
+        schema.encode(table),
+        schema.labels(table, CLASSES),
+        rows,
         classes=CLASSES,
-        groups=None,
         source=f"UCI Adult, original columns, {source}",
         feature_names=schema.feature_names,
     )

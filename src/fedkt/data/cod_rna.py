@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.data.dataset import Dataset, split_rows
+from fedkt.data.dataset import Dataset, dealt, split_rows
 from fedkt.data.download import Progress, read_text
 from fedkt.data.libsvm import parse_verified
 
@@ -22,17 +22,12 @@ def load_cod_rna(*, seed: int, data_dir: str | Path | None = None, progress: Pro
     text, source = read_text("cod-rna", data_dir=data_dir, progress=progress)
     X, signs = parse_verified(text, N_FEATURES)
     y = (signs > 0).astype(np.int64)
-    rows = split_rows(len(y), seed=seed)
-    return Dataset(
-        name="cod-rna",
-        X=X[rows.train],
-        y=y[rows.train],
-        X_public=X[rows.public],
-        y_public=y[rows.public],
-        X_test=X[rows.test],
-        y_test=y[rows.test],
+    return dealt(
+        "cod-rna",
+        X,
+        y,
+        split_rows(len(y), seed=seed),
         classes=(-1, 1),
-        groups=None,
         source=f"LIBSVM cod-rna, training part, {source}",
         feature_names=tuple(f"f{j}" for j in range(1, N_FEATURES + 1)),
     )

@@ -45,6 +45,33 @@ class Split:
     test: NDArray[np.int64]
 
 
+def dealt(
+    name: str,
+    X: NDArray[np.float32],
+    y: NDArray[np.int64],
+    rows: Split,
+    *,
+    classes: tuple[str | int, ...],
+    source: str,
+    feature_names: tuple[str, ...],
+    groups: NDArray[np.str_] | None = None,
+) -> Dataset:
+    """A dataset with every row in the role that the split gives it."""
+    return Dataset(
+        name=name,
+        X=X[rows.train],
+        y=y[rows.train],
+        X_public=X[rows.public],
+        y_public=y[rows.public],
+        X_test=X[rows.test],
+        y_test=y[rows.test],
+        classes=classes,
+        groups=None if groups is None else groups[rows.train],
+        source=source,
+        feature_names=feature_names,
+    )
+
+
 def split_rows(n_rows: int, *, seed: int, held_out: float = 0.25) -> Split:
     """Rows shuffled, ⌈held_out · n⌉ of them kept from the parties, whose first half is public and the rest test."""
     shuffled = split_generator(seed).permutation(n_rows)

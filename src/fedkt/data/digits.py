@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.data.dataset import Dataset, split_rows
+from fedkt.data.dataset import Dataset, dealt, split_rows
 from fedkt.data.download import Progress
 
 
@@ -17,17 +17,12 @@ def load_digits(*, seed: int, data_dir: str | Path | None = None, progress: Prog
     pixels, digits = bundled(return_X_y=True)
     X = (pixels / 16.0).astype(np.float32)
     y = digits.astype(np.int64)
-    rows = split_rows(len(y), seed=seed)
-    return Dataset(
-        name="digits",
-        X=X[rows.train],
-        y=y[rows.train],
-        X_public=X[rows.public],
-        y_public=y[rows.public],
-        X_test=X[rows.test],
-        y_test=y[rows.test],
+    return dealt(
+        "digits",
+        X,
+        y,
+        split_rows(len(y), seed=seed),
         classes=tuple(range(10)),
-        groups=None,
         source="UCI optical recognition of handwritten digits, test part, as bundled with scikit-learn",
         feature_names=tuple(f"pixel {row},{column}" for row in range(8) for column in range(8)),
     )

@@ -174,6 +174,18 @@ def test_where_no_students_ever_agree_every_vote_counts_and_the_report_says_so()
     assert side.diary.figures["unlabelled"] == 0
 
 
+def test_a_class_that_loses_every_row_although_many_vote_for_it_is_named():
+    never = [FittedModel(None, np.array([0])) for _ in range(3)]
+    always = [FittedModel(None, np.array([1])) for _ in range(2)]
+    bundles = [Bundle(f"P{i}", CLASSES, (model,)) for i, model in enumerate([*never, *always])]
+    side = server()
+    FedKT("tree", partitions=1).server_step(side, bundles)
+    assert side.diary.notes == [
+        "Class 'yes' has 40.0% of the votes but is the label of only 0.0% of the public rows: most parties hardly know "
+        "it and outvote the others. The final model may not know it."
+    ]
+
+
 def test_the_server_has_no_door_for_a_partys_rows():
     assert set(inspect.signature(FedKT.server_step).parameters) == {"self", "server", "bundles"}
     assert not {"X", "y", "rows"} & set(Server.__dataclass_fields__)

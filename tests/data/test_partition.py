@@ -82,6 +82,16 @@ def test_balancing_gives_a_full_party_nothing_more():
             assert second[first.argmax()] == 0
 
 
+def test_the_balanced_partition_deals_the_rarest_class_first():
+    # Whoever holds its N/n = 250 rows of the rarer class gets none of the other one.
+    full = np.array([0] * 400 + [1] * 600)
+    for seed in range(20):
+        parties = by_balanced_dirichlet(full, 4, beta=0.05, rng=generator(seed), min_rows=0)
+        first = np.bincount(parties[full == 0], minlength=4)
+        later = np.bincount(parties[full == 1], minlength=4)
+        assert (later[first >= 250] == 0).all()
+
+
 def test_balanced_parties_are_of_more_even_size_than_plain_ones():
     y = np.random.default_rng(0).integers(0, 10, 5000)
     plain = np.mean([np.bincount(by_dirichlet(y, 10, rng=generator(s))).std() for s in range(10)])

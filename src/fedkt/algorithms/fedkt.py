@@ -24,6 +24,9 @@ from fedkt.models.prediction import predict_all
 from fedkt.privacy import Ledger, check_level
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_choice, consistent_votes, count_votes
 
+LOST = 5
+"""A class whose share of the votes is this many times its share of the labels is called lost in the report."""
+
 
 class FedKT(Algorithm):
     """FedKT with `partitions` (s) cuts into `subsets` (t) at every party.
@@ -99,6 +102,7 @@ class FedKT(Algorithm):
             abstained = [0] * int(votes[0].sum())
         labels = Ledger().release(votes, rng=server.rng(0, TIES))
         describe(server, votes, labels, abstained)
+        warn_of_lost_classes(server, votes, labels)
         voted = np.flatnonzero(labels != NO_VOTE)
         final = roles(self.model, final=self.final).final
         try:
@@ -157,6 +161,22 @@ def describe(server: Server, votes: Votes, labels: Labels, abstained: Sequence[i
     figures["abstention_rate"] = float(np.mean(abstained) / max(len(labels), 1))
     figures["agreement_histogram"] = twentieths(top, voters)
     figures["abstention_histogram"] = twentieths(voters - cast, voters)
+
+
+def warn_of_lost_classes(server: Server, votes: Votes, labels: Labels) -> None:
+    """Say which classes many votes are for but hardly any row is labelled with.
+
+    A row's label follows the party in the middle. Where parties' class shares differ a lot, a class that fewer than
+    half of them know well can lose every row, however many votes it has.
+    """
+    cast = votes.sum(axis=0) / max(votes.sum(), 1)
+    given = np.bincount(labels[labels != NO_VOTE], minlength=len(server.classes)) / max(len(labels), 1)
+    for label, name in enumerate(server.classes):
+        if cast[label] > LOST * given[label] and cast[label] >= 0.01:
+            server.diary.say(
+                f"Class {name!r} has {cast[label]:.1%} of the votes but is the label of only {given[label]:.1%} of the "
+                "public rows: most parties hardly know it and outvote the others. The final model may not know it."
+            )
 
 
 def twentieths(count: Labels, of: int) -> list[int]:

@@ -53,8 +53,8 @@ def by_balanced_dirichlet(
 ) -> NDArray[np.int64]:
     """One party number per row: Dirichlet shares, but a party that holds its N/n rows gets no more of later classes.
 
-    With class proportions p, party j takes part in p_j · [size_j < N/n], renormalised. The paper does not mention the
-    step; its tables were made with it.
+    With class proportions p, party j takes part in p_j · [size_j < N/n], renormalised; the rarest class is dealt first.
+    The paper does not mention the step; its tables were made with it, and in this order on its two-class sets.
     """
     return _deal(y, n_parties, beta, rng, min_rows, max_tries, balanced=True)
 
@@ -173,7 +173,9 @@ def _draw_shares(
 ) -> NDArray[np.int64] | None:
     """Rows of each class (row) for each party (column), or None where the draw cannot be used."""
     shares = np.zeros((len(counts), n_parties), dtype=np.int64)
-    for label, count in enumerate(counts):
+    # The order matters to the balanced variant only: whoever is full gets nothing of the classes drawn later.
+    for label in np.argsort(counts, kind="stable"):
+        count = counts[label]
         p = rng.dirichlet(np.full(n_parties, beta))
         if balanced:
             p = p * (shares.sum(axis=0) < counts.sum() / n_parties)

@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs/reproduce.md anew from paper/results and paper/expected.toml.
+"""Write the tables of README.md and docs anew from paper/results and paper/expected.toml.
 
     python paper/update_tables.py [--check]
 
@@ -10,7 +10,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fedkt.experiments.tables import effectiveness_table, provenance, replace_between, seed_table
+from fedkt.experiments.tables import (
+    effectiveness_table,
+    hospitals_table,
+    median_party_table,
+    provenance,
+    replace_between,
+    seed_table,
+)
 from fedkt.transport.folder import write_atomically
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +37,11 @@ def tables() -> dict[str, dict[str, str]]:
             "plain dirichlet": effectiveness_table(DIRICHLET, EXPECTED),
             "adult seeds": seed_table(BALANCED[0], "fedkt"),
             "adult seeds dirichlet": seed_table(DIRICHLET[0], "fedkt"),
+            "hospitals": hospitals_table(RESULTS / "heart-hospitals.jsonl"),
             "sources": sources,
+        },
+        "docs/decisions/0005-adult-and-the-median-party.md": {
+            "median party": median_party_table(RESULTS / "adult-median-party.json")
         },
     }
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedkt.errors import DataError
 from fedkt.experiments.runner import Summary, stored, summarise
-from fedkt.report import Report
+from fedkt.report import Report, mean_and_spread
 
 HEADER = (
     "| dataset | algorithm | paper | ours | ours, balanced accuracy | difference | seeds |\n"
@@ -62,6 +65,36 @@ def seed_table(path: Path, algorithm: str) -> str:
             "| " + " | ".join(["balanced", *(percent(each.balanced_accuracy) for each in reports)]) + " |",
         ]
     )
+
+
+def median_party_table(path: Path) -> str:
+    """Per seed: parties that hardly know the rarer class, the median party's share of it, and what FedKT reached."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = sorted(found["seeds"], key=lambda row: (row["blind_parties"], -row["median_share"]))
+    lines = ["| seed | blind parties of 50 | median party's share | accuracy | balanced |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {row['seed']} | {row['blind_parties']} | {percent(row['median_share'])} | {percent(row['accuracy'])} | "
+        f"{percent(row['balanced_accuracy'])} |"
+        for row in rows
+    ]
+    correlation = found["spearman_median_share_balanced_accuracy"]
+    return "\n".join([*lines, "", f"Rank correlation of the last column with the median share: {correlation:.2f}."])
+
+
+def hospitals_table(path: Path) -> str:
+    """Per seed: the final model beside the hospitals alone."""
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    hospitals = list(entries[0]["families"])
+    head = ["seed", "final", "balanced", "mean alone", *(f"{name} alone" for name in hospitals), "kB sent"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    table = []
+    for entry in entries:
+        alone = [entry["alone"][name] for name in hospitals]
+        table.append([entry["accuracy"], entry["balanced_accuracy"], float(np.mean(alone)), *alone])
+        cells = [percent(value) for value in table[-1]]
+        lines.append("| " + " | ".join([str(entry["seed"]), *cells, f"{entry['bytes_sent'] / 1e3:.0f}"]) + " |")
+    means = [with_spread(mean_and_spread(list(column))) for column in zip(*table, strict=True)]
+    return "\n".join([*lines, "| " + " | ".join(["mean ± sd", *means, ""]) + " |"])
 
 
 def percent(value: float | None) -> str:

@@ -37,6 +37,10 @@ class Noise(Protocol):
         """The parameters by name, enough to make the same noise again."""
         ...
 
+    def __hash__(self) -> int:
+        """Equal noises have equal prices, so that a price can be remembered."""
+        ...
+
     def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
         """The noisy winner of each row of votes; NO_VOTE where the mechanism gives no answer."""
         ...

@@ -1,0 +1,198 @@
+"""The exact price of noisy arg max votes over two classes: the value of a game.
+
+What leaves a vote is a label, not the noisy counts. With two classes and N voters the gap between the counts is one of
+finitely many numbers, so a query is one of finitely many pairs of coins: the probability that class 1 wins where the
+watched unit votes 0, and where it votes 1. An adversary who may choose the pair anew before every query, knowing all
+answers so far, gains the most (ε, δ) evidence that any sequence of k queries can give:
+
+    V_0(y)     = max(0, 1 − y)
+    V_{j+1}(y) = max over pairs (P, Q) of  Σ_o P(o) · V_j(y · Q(o) / P(o))
+    δ(ε)       = V_k(e^ε)
+
+V_0 is E_P[(1 − e^ε Q/P)_+] at y = e^ε · Q/P, which is the definition of δ(ε) once all answers are in; each step adds
+one answer. Adaptive choice only adds sequences, so V_k is an upper bound for any real run and attained by some.
+
+Which pairs. The other N − 1 voters leave a gap r (class 1 minus class 0), the unit moves it to r − 1 or r + 1. Where
+the unit may also abstain (gap r), the pairs (r − 1, r) and (r, r + 1) tell less: with a ≤ b ≤ c the coins (a, b) and
+(b, c) are garblings of (a, c), and V_j is convex, so they never win the maximum. Abstention by others frees the parity
+of r. Both directions (unit votes 0 in P and 1 in Q, or the reverse) are played: with independent equal noise on both
+counts they are mirror images, the pair at r reversed being the pair at −r with the two labels exchanged.
+
+Why every rounding is upward. V_j is convex in y (V_0 is; perspectives and maxima keep it) and falls from V_j(0) = 1. It
+is kept on the grid y_i = e^{−u_i}, u_i a multiple of the step h, so the kink of V_0 at y = 1 lies on the grid.
+  * Between grid points the chord lies above a convex function.
+  * Below the smallest y the chord to (0, 1) lies above it; above the largest y it is at most the last value.
+  * A factor 1 + 1e−12 per step covers the rounding of a few float64 operations on positive terms (relative 1e−15 each;
+    chord weights lose at most 1e−16/h), an added 1e−280 covers probabilities that underflow.
+How much the grid adds. Slopes of V_j lie in [−1, 0], so a chord over [y, y·e^h] is at most y·h/4 too high, and
+E_P[y·Q/P] ≤ y, so k steps add at most k·h·e^ε/4 to δ(ε). That is the worst case (a kink in the middle of every chord);
+after a few queries V is smooth and the excess is of second order. `all_ties`, what a run of near ties really costs, is
+a lower bound for every sound accountant: for the paper's settings the two are within 1.5 % of each other in ε.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import binom
+
+from fedkt.privacy.price import Floats, Noise, Release
+
+STEP = 1e-3
+"""Grid step h in ln y."""
+LARGEST_EPSILON = 60.0
+"""Beyond this nobody is protected; the grid ends here and the answer is infinite."""
+ABOVE = 8.0
+"""How far the grid reaches below y = 1, in ln y."""
+INFLATION = 1.0 + 1e-12
+UNDERFLOW = 1e-280
+
+
+def applies(release: Release) -> bool:
+    """Two classes and a mechanism whose only output is the winner."""
+    return release.classes == 2 and release.noise.name in ("laplace", "gaussian", "gumbel")
+
+
+def epsilon(release: Release, delta: float) -> float:
+    """The smallest ε that the game proves at this δ; infinite where it does not apply."""
+    if not applies(release):
+        return math.inf
+    if release.queries == 0:
+        return 0.0
+    values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, STEP)
+    # values[i] is V at y = e^{−u_i}, u rising from `lowest`: read from the far end, ε = −u falls to 0 at index `zero`.
+    zero = round(-lowest / STEP)
+    private = np.flatnonzero(values[: zero + 1] <= delta)
+    if len(private) == 0:
+        return math.inf
+    if private[-1] == zero:
+        return 0.0
+    best = int(private[-1])
+    # Between this point and the next the chord in y is an upper bound: solve chord(y) = δ for y.
+    y_high, y_low = math.exp(-(lowest + best * STEP)), math.exp(-(lowest + (best + 1) * STEP))
+    high, low = float(values[best]), float(values[best + 1])
+    share = (low - delta) / (low - high)
+    return math.log(y_low + share * (y_high - y_low)) * (1 + 1e-12)
+
+
+def delta_at(release: Release, epsilon: float, *, step: float = STEP) -> float:
+    """An upper bound for δ at this ε, by the same game."""
+    if not applies(release):
+        return 1.0
+    if release.queries == 0:
+        return 0.0
+    values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, step)
+    position = (-epsilon - lowest) / step
+    if position < 0:
+        return float(values[0])
+    index, weight = place(position, step)
+    return min(1.0, float((1 - weight) * values[index] + weight * values[index + 1]) * INFLATION)
+
+
+@lru_cache(maxsize=64)
+def curve(noise: Noise, queries: int, voters: int, abstentions: bool, step: float) -> tuple[Floats, float]:
+    """V_k on the grid, as values by rising u = −ln y, and the lowest u."""
+    coins = pairs(noise, voters, abstentions)
+    possible = coins.p_zero > 0
+    with np.errstate(divide="ignore"):
+        largest = float(np.max(np.log(coins.p_zero[possible]) - np.log(coins.q_zero[possible])))
+    # Losses cannot add up to more than k times the largest: beyond it V is 0, so the grid need not reach further.
+    lowest = -math.ceil(min(queries * largest, LARGEST_EPSILON) / step + 1) * step
+    points = round(-lowest / step) + round(ABOVE / step) + 1
+    values: Floats = np.maximum(0.0, -np.expm1(-(lowest + step * np.arange(points))))
+    moves = [
+        (move(p_one, q_one, step), move(p_zero, q_zero, step))
+        for p_one, q_one, p_zero, q_zero in zip(coins.p_one, coins.q_one, coins.p_zero, coins.q_zero, strict=True)
+    ]
+    for _ in range(queries):
+        values = one_query(values, moves, step)
+    values.setflags(write=False)
+    return values, lowest
+
+
+@dataclass(frozen=True)
+class Move:
+    """One answer of one pair: how probable it is under P, and how far it moves along the grid."""
+
+    probability: float
+    shift: int
+    weight: float
+    certain: bool = False
+    """The answer is impossible under Q: it gives the game away."""
+
+
+def move(p: float, q: float, step: float) -> Move:
+    """The move for an answer with probability p under P and q under Q."""
+    if p == 0:
+        return Move(0.0, 0, 0.0)
+    if q == 0:
+        return Move(p, 0, 0.0, certain=True)
+    return Move(p, *place(math.log(p / q) / step, step))
+
+
+def one_query(values: Floats, moves: list[tuple[Move, Move]], step: float) -> Floats:
+    """V_{j+1} from V_j: the best pair at every point of the grid, rounded up."""
+    points = len(values)
+    reach = max(abs(each.shift) for pair in moves for each in pair) + 2
+    # Room on both sides: the last value towards large y, the chord to (y, V) = (0, 1) towards y = 0.
+    beyond = np.exp(-step * np.arange(1, reach + 1))
+    room = np.concatenate([np.full(reach, values[0]), values, 1.0 - (1.0 - values[-1]) * beyond])
+    best = np.zeros(points)
+    for pair in moves:
+        total = np.zeros(points)
+        for each in pair:
+            if each.certain:
+                total += each.probability
+                continue
+            start = reach + each.shift
+            total += each.probability * (1.0 - each.weight) * room[start : start + points]
+            total += each.probability * each.weight * room[start + 1 : start + 1 + points]
+        np.maximum(best, total, out=best)
+    return np.minimum(1.0, best * INFLATION + UNDERFLOW)
+
+
+def place(position: float, step: float) -> tuple[int, float]:
+    """The grid point at or below a position, and the weight of the next one in a chord that is straight in y.
+
+    On a grid that is even in u the weight depends on the fraction only: (1 − e^{−fh}) / (1 − e^{−h}).
+    """
+    index = math.floor(position)
+    fraction = position - index
+    return index, math.expm1(-fraction * step) / math.expm1(-step)
+
+
+@dataclass(frozen=True)
+class Coins:
+    """Per gap of the others: the probability that class 1 or 0 wins where the unit votes 0 (P) and 1 (Q)."""
+
+    p_one: Floats
+    p_zero: Floats
+    q_one: Floats
+    q_zero: Floats
+
+
+def pairs(noise: Noise, voters: int, abstentions: bool) -> Coins:
+    """Every pair the adversary may choose; each probability from its own tail, so that none is lost to cancellation."""
+    others = np.arange(-(voters - 1), voters, 1 if abstentions else 2, dtype=float)
+    return Coins(
+        p_one=noise.win_probability(others - 1),
+        p_zero=noise.win_probability(1 - others),
+        q_one=noise.win_probability(others + 1),
+        q_zero=noise.win_probability(-1 - others),
+    )
+
+
+def all_ties(release: Release, epsilon: float) -> float:
+    """δ at this ε where every query is the same near tie: a lower bound for any sound accountant."""
+    coins = pairs(release.noise, release.voters, release.abstentions)
+    middle = int(np.argmin(np.abs(coins.p_one + coins.q_one - 1)))
+    p, q = float(coins.p_one[middle]), float(coins.q_one[middle])
+    wins = np.arange(release.queries + 1)
+    return float(
+        np.maximum(
+            binom.pmf(wins, release.queries, p) - math.exp(epsilon) * binom.pmf(wins, release.queries, q), 0
+        ).sum()
+    )

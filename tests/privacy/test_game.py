@@ -1,0 +1,137 @@
+"""The exact accountant: against brute force, a finer grid, a lower bound, and the figures known before it was written."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedkt.privacy.accountant import game
+from fedkt.privacy.price import Release
+
+
+@dataclass(frozen=True)
+class Coin:
+    """A stand-in mechanism with the Laplace closed form, so that this file does not lean on the product's."""
+
+    gamma: float
+    name: str = "laplace"
+
+    def win_probability(self, gap):
+        size = np.abs(np.asarray(gap, dtype=float)) * self.gamma
+        tail = 0.5 * np.exp(-size) * (1 + size / 2)
+        return np.where(np.asarray(gap) >= 0, 1 - tail, tail)
+
+
+def release(gamma, queries, voters, *, abstentions=False):
+    return Release(Coin(gamma), queries, voters, 2, "record", abstentions=abstentions)
+
+
+def brute_force(noise, queries, voters, abstentions, epsilon):
+    """V_k by following every choice of the adversary, every move of the unit and both directions; no grid."""
+    others = range(-(voters - 1), voters) if abstentions else range(-(voters - 1), voters, 2)
+    gaps = {r: [r - 1, r, r + 1] if abstentions else [r - 1, r + 1] for r in others}
+    coins = {
+        (float(noise.win_probability(a)), float(noise.win_probability(b)))
+        for choices in gaps.values()
+        for a in choices
+        for b in choices
+        if a != b
+    }
+
+    def value(left, y):
+        if left == 0:
+            return max(0.0, 1 - y)
+        return max(p * value(left - 1, y * q / p) + (1 - p) * value(left - 1, y * (1 - q) / (1 - p)) for p, q in coins)
+
+    return value(queries, math.exp(epsilon))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    gamma=st.floats(0.05, 1.5),
+    queries=st.integers(1, 3),
+    voters=st.integers(1, 4),
+    abstentions=st.booleans(),
+    epsilon=st.floats(0, 3),
+)
+def test_it_is_above_brute_force_and_hardly(gamma, queries, voters, abstentions, epsilon):
+    exact = brute_force(Coin(gamma), queries, voters, abstentions, epsilon)
+    bound = game.delta_at(release(gamma, queries, voters, abstentions=abstentions), epsilon)
+    assert exact <= bound + 1e-15
+    # The stated discretisation error: k · h · e^ε / 4.
+    assert bound <= exact + queries * game.STEP * math.exp(epsilon) / 4 + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_a_finer_grid_lowers_the_bound_a_little_and_never_raises_it(epsilon):
+    asked = release(0.06, 60, 25)
+    coarse, fine = (game.delta_at(asked, epsilon, step=step) for step in (2e-3, 5e-4))
+    assert fine <= coarse * (1 + 1e-9)
+    assert fine >= 0.98 * coarse
+
+
+@pytest.mark.parametrize(
+    ("gamma", "queries", "voters", "abstentions", "plain_rounding", "paper"),
+    [
+        (0.04, 81, 25, False, 1.43, 3.72),
+        (0.06, 81, 25, False, 2.19, 5.79),
+        (0.05, 148, 25, False, 2.70, 6.58),
+        (0.05, 297, 25, False, 4.13, 9.78),
+        (0.06, 81, 50, True, 2.19, 5.78),
+        (0.1, 74, 50, True, 3.66, 6.89),
+        (0.1, 148, 50, True, 5.62, 11.2),
+        (0.06, 148, 50, True, 3.28, 5.14),
+    ],
+)
+def test_it_undercuts_plain_rounding_and_lies_within_1_5_percent_of_the_lower_bound(
+    gamma, queries, voters, abstentions, plain_rounding, paper
+):
+    asked = release(gamma, queries, voters, abstentions=abstentions)
+    found = game.epsilon(asked, 1e-5)
+    assert found <= plain_rounding + 0.005
+    assert found < paper
+    # No sound accountant can be below what a run of near ties really costs.
+    assert game.all_ties(asked, found * (1 - 1e-9)) <= 1e-5 * (1 + 1e-6)
+    assert game.all_ties(asked, found / 1.015) > 1e-5
+
+
+def test_epsilon_and_delta_answer_each_other():
+    asked = release(0.05, 100, 30)
+    for delta in (1e-3, 1e-5, 1e-8):
+        assert game.delta_at(asked, game.epsilon(asked, delta)) == pytest.approx(delta, rel=1e-6)
+
+
+def test_one_voter_and_one_query_is_a_single_coin():
+    # With a single voter the counts are (1, 0) or (0, 1): P(1) = w(−1), Q(1) = w(1). δ(ε) = Q(1)-side mirror image.
+    w = float(Coin(0.5).win_probability(1))
+    expected = w - math.exp(0.2) * (1 - w)
+    assert game.delta_at(release(0.5, 1, 1), 0.2) == pytest.approx(expected, rel=1e-6)
+
+
+def test_it_never_exceeds_plain_composition():
+    for queries in (1, 5, 20):
+        assert game.epsilon(release(0.3, queries, 11), 1e-9) <= queries * 2 * 0.3 + 1e-9
+
+
+def test_more_queries_and_less_noise_cost_more():
+    assert game.epsilon(release(0.05, 50, 20), 1e-5) < game.epsilon(release(0.05, 51, 20), 1e-5)
+    assert game.epsilon(release(0.05, 50, 20), 1e-5) < game.epsilon(release(0.06, 50, 20), 1e-5)
+
+
+def test_a_larger_delta_never_costs_more_and_no_query_costs_nothing():
+    asked = release(0.05, 50, 20)
+    assert game.epsilon(asked, 1e-3) < game.epsilon(asked, 1e-6)
+    assert game.epsilon(release(0.05, 0, 20), 1e-6) == 0.0
+    assert game.epsilon(release(0.001, 1, 20), 0.5) == 0.0
+
+
+def test_three_classes_and_unknown_mechanisms_are_not_priced():
+    assert game.epsilon(Release(Coin(0.1), 10, 5, 3, "record"), 1e-5) == math.inf
+    assert game.epsilon(Release(Coin(0.1, "confident-gaussian"), 10, 5, 2, "record"), 1e-5) == math.inf
+
+
+def test_noise_too_weak_for_any_promise_is_infinite():
+    assert game.epsilon(release(30.0, 500, 50), 1e-5) == math.inf

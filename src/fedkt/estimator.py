@@ -15,11 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from fedkt.algorithms import FedKT
+from fedkt.algorithms.levels import cautions
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.catalogue import as_estimator, forest
-from fedkt.report import NO_PRIVACY, Report, notes, versions, vote_figures
+from fedkt.privacy import Noise, statement
+from fedkt.report import Report, notes, versions, vote_figures
 
 MOST_PUBLIC_SHARE = 0.9
 
@@ -42,7 +44,10 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
-    level, noise : privacy level; this version offers L0 (no noise, no promise).
+    level, noise, queries : privacy level L0 (no promise), L1 (noise at the server, a party is protected) or L2 (noise
+        at the parties, a record is protected), a noise from fedkt.privacy, and how many public rows are asked.
+    delta : δ of the guarantee.
+    noise_seed : None draws noise from the operating system; a number makes it reproducible, and so protects nobody.
     n_jobs : parties trained at the same time.
     random_state : seed; the same seed gives the same classifier, whatever n_jobs.
 
@@ -59,13 +64,16 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         teacher: Any = None,
         student: Any = None,
         final: Any = None,
-        partitions: int = 2,
+        partitions: int | None = None,
         subsets: int = 5,
         n_parties: int = 1,
         public_share: float = 0.2,
         party_estimators: Mapping[str, Any] | None = None,
         level: str = "L0",
-        noise: Any = None,
+        noise: Noise | None = None,
+        queries: float = 1.0,
+        delta: float = 1e-5,
+        noise_seed: int | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -80,6 +88,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.party_estimators = party_estimators
         self.level = level
         self.noise = noise
+        self.queries = queries
+        self.delta = delta
+        self.noise_seed = noise_seed
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -97,6 +108,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             subsets=self.subsets,
             level=self.level,
             noise=self.noise,
+            queries=self.queries,
         )
         algorithm.check()
         X = self._checked_rows(X, reset=True)
@@ -124,7 +136,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             public = self._checked_rows(public, reset=False)
         classes = tuple(range(len(self.classes_)))
         members = self._parties(X, codes, owners, public, classes, seed, told)
-        server = Server(public, classes, seed_for(seed, "the server"))
+        sizes = [len(party.y) for party in members]
+        price = algorithm.price(
+            public_rows=count_rows(public), classes=max(len(classes), 2), party_rows=sizes, delta=self.delta
+        )
+        promise = statement(self.level, price, reproducible_noise=self.noise_seed is not None)
+        told.extend(cautions(self.level, price, sizes))
+        server = Server(public, classes, seed_for(seed, "the server"), noise_seed=self._noise_seed("the server"))
         outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
 
         final = outcome.final.models[0]
@@ -136,15 +154,17 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             algorithm=algorithm.name,
             model=type(algorithm.model).__name__,
             parties=len(members),
-            partitions=self.partitions,
+            partitions=algorithm.partitions,
             subsets=self.subsets,
             level=self.level,
             seed=seed,
             accuracy=None,
             balanced_accuracy=None,
             label_accuracy=None,
-            epsilon=None,
-            privacy=NO_PRIVACY,
+            epsilon=promise.epsilon,
+            delta=promise.delta,
+            privacy=str(promise),
+            privacy_statement=promise.as_dict(),
             bytes_sent=None,
             seconds=outcome.seconds,
             cpu_seconds=outcome.cpu_seconds if (self.n_jobs or 1) == 1 else None,
@@ -221,6 +241,10 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         public = min(max(1, round(n_rows * self.public_share)), n_rows - 1)
         return np.sort(order[public:]), np.sort(order[:public])
 
+    def _noise_seed(self, name: str) -> int | None:
+        """The seed of one side's noise, None for the operating system's entropy."""
+        return None if self.noise_seed is None else seed_for(self.noise_seed, f"{name}'s noise")
+
     def _parties(
         self,
         X: Any,
@@ -249,6 +273,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     X=take_rows(X, rows),
                     y=codes[rows],
                     model=chosen.get(name),
+                    noise_seed=self._noise_seed(name),
                 )
             )
         return members

@@ -18,6 +18,7 @@ import numpy as np
 
 from fedkt.bundle import Bundle, Label
 from fedkt.errors import ConfigurationError, DataError
+from fedkt.privacy import Ledger
 from fedkt.votes import Labels
 
 Task = TypeVar("Task")
@@ -51,6 +52,18 @@ class Side:
     """Models trained at the same time, each on one thread."""
     diary: Diary = field(default_factory=Diary, kw_only=True)
     progress: Progress | None = field(default=None, kw_only=True)
+    noise_seed: int | None = field(default=None, kw_only=True)
+    """None draws privacy noise from the operating system's entropy. A seed is for tests and simulations: whoever knows
+    it can take the noise off again. A live side may keep a secret one, so that a resumed run releases the same labels.
+    """
+    ledger: Ledger = field(default_factory=Ledger, kw_only=True)
+    """The door through which this side's labels leave a vote, and its budget."""
+
+    def noise_rng(self, *path: int) -> np.random.Generator:
+        """The generator for the noise of one release; it has nothing to do with any other generator."""
+        if self.noise_seed is None:
+            return np.random.default_rng()
+        return np.random.default_rng([self.noise_seed, 1, *path])
 
     def rng(self, *path: int) -> np.random.Generator:
         """The generator for one piece of work: the same whenever, wherever and in whatever order it is done."""
@@ -209,6 +222,7 @@ def pool(parties: Sequence[Party]) -> Party:
         y=np.concatenate([party.y for party in parties]),
         diary=Diary(),
         shelf={},
+        ledger=Ledger(),
     )
 
 

@@ -13,9 +13,10 @@ import numpy as np
 from fedkt.errors import DataError
 from fedkt.federation import Outcome
 from fedkt.models.prediction import predict_all
+from fedkt.privacy import statement
 from fedkt.votes import NO_VOTE, Labels
 
-NO_PRIVACY = "none: level L0 adds no noise, so nothing is promised (epsilon is infinite)"
+NO_PRIVACY = str(statement("L0", None))
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Report:
     seconds: float
     cpu_seconds: float | None
     versions: dict[str, str]
+    delta: float | None = None
+    privacy_statement: dict[str, Any] = field(default_factory=lambda: statement("L0", None).as_dict())
+    """What is protected, from whom, how well, and what is not."""
     command: str = ""
     partition: str = ""
     beta: float | None = None
@@ -91,10 +95,11 @@ def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
     Only a simulation knows the truth about public rows; nothing is trained or chosen with it.
     """
     diaries = [outcome.server] if outcome.server.figures.get("labels") else list(outcome.parties.values())
-    labels = [given for diary in diaries for given in diary.figures.get("labels", [])]
-    if not labels:
+    pairs = [given for diary in diaries for given in diary.figures.get("labels", [])]
+    if not pairs:
         return None
-    given, right = np.concatenate(labels), np.tile(truth, len(labels))
+    given = np.concatenate([labels for _, labels in pairs])
+    right = np.concatenate([truth if queries is None else truth[queries] for queries, _ in pairs])
     labelled = given != NO_VOTE
     return float(np.mean(given[labelled] == right[labelled])) if labelled.any() else None
 

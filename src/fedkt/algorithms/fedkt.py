@@ -10,22 +10,27 @@ a party's vote only where all its students agree, labels the public rows by thes
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.pate import STUDY, TIES, learn_student
+from fedkt.algorithms.pate import STUDY, TIES, fingerprint, learn_student
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, FedKTError, ModelError
 from fedkt.federation import Algorithm, Party, Server, in_parallel
-from fedkt.models.base import fit_model, one_thread, take_rows
+from fedkt.models.base import count_rows, fit_model, one_thread, take_rows
 from fedkt.models.catalogue import roles
 from fedkt.models.prediction import predict_all
-from fedkt.privacy import Ledger, check_level
+from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, total
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_choice, consistent_votes, count_votes
 
 LOST = 5
 """A class whose share of the votes is this many times its share of the labels is called lost in the report."""
+
+
+QUERY_STREAM = 0xFED
+"""Which public rows are asked at a private level: the first k of this fixed shuffle, the same for everybody."""
 
 
 class FedKT(Algorithm):
@@ -34,6 +39,10 @@ class FedKT(Algorithm):
     `model` is studied by every student and by the final model; `teacher`, `student` and `final` override it. An
     ensemble of trees is by default taught by single trees. Models are names from the catalogue or scikit-learn
     compatible classifiers; a party may bring a family of its own.
+
+    `level` L1 adds `noise` at the server and protects a party, L2 adds it at the parties and protects a record; only
+    `queries` of the public rows (k, or a fraction of them) are asked where noise is added. `partitions` defaults to 2
+    without noise and to 1 with it, as the paper advises: every partition of a party is a release of its own.
     """
 
     name = "fedkt"
@@ -45,19 +54,21 @@ class FedKT(Algorithm):
         teacher: Any = None,
         student: Any = None,
         final: Any = None,
-        partitions: int = 2,
+        partitions: int | None = None,
         subsets: int = 5,
         level: str = "L0",
-        noise: Any = None,
+        noise: Noise | None = None,
+        queries: float = 1.0,
     ) -> None:
         self.model = model
         self.teacher = teacher
         self.student = student
         self.final = final
-        self.partitions = partitions
+        self.partitions = (2 if level == "L0" else 1) if partitions is None else partitions
         self.subsets = subsets
         self.level = level
         self.noise = noise
+        self.queries = queries
 
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is trained."""
@@ -66,8 +77,39 @@ class FedKT(Algorithm):
                 raise ConfigurationError(f"The number of {what} must be a whole number of at least 1, got {value!r}.")
         check_level(self.level, self.noise)
 
+    def query_rows(self, public_rows: int) -> Labels | None:
+        """The public rows that are asked where noise is added, by a rule that looks at nothing; None for all."""
+        k = number_of_queries(self.queries, public_rows)
+        if self.level == "L0":
+            if k != public_rows:
+                raise ConfigurationError(
+                    f"Level L0 asks all {public_rows} public rows, queries={self.queries!r} asks {k}. Leave it out."
+                )
+            return None
+        shuffled = np.random.default_rng(QUERY_STREAM).permutation(public_rows)
+        return np.sort(shuffled[:k])
+
+    def releases(self, *, public_rows: int, classes: int, party_rows: Sequence[int]) -> set[tuple[Release, ...]]:
+        """What each owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
+        self.check()
+        if self.noise is None:
+            return set()
+        k = number_of_queries(self.queries, public_rows)
+        if self.level == "L1":
+            return {(Release(self.noise, k, len(party_rows), classes, UNITS["L1"], abstentions=True),)}
+        return {
+            (Release(self.noise, k, min(self.subsets, rows), classes, UNITS["L2"]),) * self.partitions
+            for rows in party_rows
+        }
+
+    def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
+        """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4)."""
+        owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
+        prices = [total(releases, delta) for releases in owners]
+        return max(prices, key=lambda each: each.epsilon) if prices else None
+
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
-        """The s students of one party."""
+        """The s students of one party; with noise at L2."""
         self.check()
         if party.model is None:
             chosen = roles(self.model, teacher=self.teacher, student=self.student)
@@ -78,38 +120,77 @@ class FedKT(Algorithm):
                 f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
                 f"it uses {len(party.y)} subsets of one row."
             )
-        ledger = Ledger()
+        noisy = self.level == "L2"
+        queries = self.query_rows(count_rows(party.public)) if noisy else None
         for partition in range(self.partitions):
             student = f"student-{partition}"
             if student not in party.shelf:
                 party.shelf[student] = learn_student(
-                    party, chosen, subsets=self.subsets, partition=partition, ledger=ledger
+                    party,
+                    chosen,
+                    subsets=self.subsets,
+                    partition=partition,
+                    noise=self.noise if noisy else None,
+                    queries=queries,
                 )
         students = tuple(party.shelf[f"student-{partition}"] for partition in range(self.partitions))
         return Bundle(party.name, party.classes, students)
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
-        """The final model, trained on the public rows as the parties' consistent votes label them."""
+        """The final model, trained on the public rows as the parties' consistent votes label them; with noise at L1."""
         self.check()
         with one_thread():
-            return self._server_step(server, bundles)
+            labels, queries = self.noisy_labels(server, bundles) if self.level == "L1" else self.labels(server, bundles)
+            server.diary.figures["labels"] = [(queries, labels)]
+            answered = np.flatnonzero(labels != NO_VOTE)
+            if len(answered) == 0:
+                raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
+            rows = answered if queries is None else queries[answered]
+            final = roles(self.model, final=self.final).final
+            try:
+                model = fit_model(final, take_rows(server.public, rows), labels[answered], rng=server.rng(0, STUDY))
+            except FedKTError as reason:
+                raise type(reason)(f"The server's final model: {reason}") from reason
+        return Bundle("server", server.classes, (model,))
 
-    def _server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+    def labels(self, server: Server, bundles: Sequence[Bundle]) -> tuple[Labels, None]:
+        """The winners of the consistent votes on all public rows: at L0, and at L2, where the students are private."""
         abstained: list[int] = []
         votes = consistent_votes(self.predictions(server, bundles, abstained), len(server.classes))
         if not votes.any():
             votes = self.plain_votes(server, bundles)
             abstained = [0] * int(votes[0].sum())
-        labels = Ledger().release(votes, rng=server.rng(0, TIES))
+        # A ledger of its own: what students say is bare at L0, and costs nothing more at L2 (post-processing).
+        labels = Ledger().release(
+            lambda: votes,
+            None,
+            queries=len(votes),
+            voters=len(abstained),
+            classes=len(server.classes),
+            unit="party",
+            rng=server.rng(0, TIES),
+        )
         describe(server, votes, labels, abstained)
         warn_of_lost_classes(server, votes, labels)
-        voted = np.flatnonzero(labels != NO_VOTE)
-        final = roles(self.model, final=self.final).final
-        try:
-            model = fit_model(final, take_rows(server.public, voted), labels[voted], rng=server.rng(0, STUDY))
-        except FedKTError as reason:
-            raise type(reason)(f"The server's final model: {reason}") from reason
-        return Bundle("server", server.classes, (model,))
+        return labels, None
+
+    def noisy_labels(self, server: Server, bundles: Sequence[Bundle]) -> tuple[Labels, Labels]:
+        """The noisy winners of the consistent votes on k public rows (L1). Nothing else about the votes is kept."""
+        queries = self.query_rows(count_rows(server.public))
+        assert queries is not None
+        asked = replace(server, public=take_rows(server.public, queries))
+        labels = server.ledger.release(
+            lambda: consistent_votes(self.predictions(asked, bundles, []), len(server.classes)),
+            self.noise,
+            queries=len(queries),
+            voters=len(bundles),
+            classes=len(server.classes),
+            unit=UNITS["L1"],
+            abstentions=True,
+            rng=server.noise_rng(),
+            purpose="final model" + fingerprint(server.noise_seed, 0),
+        )
+        return labels, queries
 
     def plain_votes(self, server: Server, bundles: Sequence[Bundle]) -> Votes:
         """Every student's own vote: what is left where no party's students agree on any public row."""
@@ -141,6 +222,23 @@ class FedKT(Algorithm):
             raise ModelError("No party sent a student that could be used; there is nothing to vote with.")
 
 
+def number_of_queries(queries: float, public_rows: int) -> int:
+    """k: a whole number of public rows, or a fraction of them (1.0 is all, 1 is one row)."""
+    if isinstance(queries, bool) or not isinstance(queries, (int, float, np.integer, np.floating)):
+        raise ConfigurationError(f"queries is a number of public rows or a fraction of them, got {queries!r}.")
+    if isinstance(queries, (int, np.integer)):
+        if not 1 <= queries <= public_rows:
+            raise ConfigurationError(f"queries must lie between 1 and the {public_rows} public rows, got {queries}.")
+        return int(queries)
+    k = int(queries * public_rows) if 0 < queries <= 1 else 0
+    if k < 1:
+        raise ConfigurationError(
+            "queries as a fraction lies above 0 and at most at 1.0, and gives at least one of the "
+            f"{public_rows} public rows; got {queries!r}."
+        )
+    return k
+
+
 def ask(task: tuple[Sequence[Any], Any]) -> list[Labels | str]:
     """What each of one party's students says about the public rows, or why it cannot."""
     models, public = task
@@ -154,7 +252,6 @@ def describe(server: Server, votes: Votes, labels: Labels, abstained: Sequence[i
     top = votes.max(axis=1)
     ties = (votes == top[:, None]).sum(axis=1) > 1
     figures = server.diary.figures
-    figures["labels"] = [labels]
     figures["voters"] = voters
     figures["unlabelled"] = int((labels == NO_VOTE).sum())
     figures["ties"] = int((ties & (top > 0)).sum())

@@ -10,6 +10,7 @@ on the pooled rows with as many teachers as there are parties, it is the upper b
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, FedKTError
+from fedkt.errors import ConfigurationError, FedKTError, ModelError
 from fedkt.federation import Algorithm, Diary, Party, Server, in_parallel
-from fedkt.models.base import FittedModel, fit_model, one_thread, take_rows
+from fedkt.models.base import FittedModel, count_rows, fit_model, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
-from fedkt.privacy import Ledger
-from fedkt.votes import Labels, Votes, count_votes
+from fedkt.privacy import Ledger, Noise
+from fedkt.votes import NO_VOTE, Labels, Votes, count_votes
 
 # What a generator of a party is for: the second number of its path (the first is the partition).
 CUT, TEACH, TIES, STUDY = range(4)
@@ -44,7 +45,7 @@ class PATE(Algorithm):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """A student of the teachers' vote."""
         chosen = roles(self.model, teacher=self.teacher, student=self.student)
-        student = learn_student(party, chosen, subsets=self.teachers, partition=0, ledger=Ledger())
+        student = learn_student(party, chosen, subsets=self.teachers, partition=0)
         return Bundle(party.name, party.classes, (student,))
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
@@ -52,31 +53,65 @@ class PATE(Algorithm):
         return bundles[0]
 
 
-def learn_student(party: Party, chosen: Roles, *, subsets: int, partition: int, ledger: Ledger) -> FittedModel:
+def learn_student(
+    party: Party,
+    chosen: Roles,
+    *,
+    subsets: int,
+    partition: int,
+    noise: Noise | None = None,
+    queries: Labels | None = None,
+) -> FittedModel:
     """The student of one partition: cut, teach, vote, study (Algorithm 1, lines 2 to 12).
 
-    A teacher is dropped as soon as it has voted; what is kept is the count of votes.
+    `queries` are the public rows that are voted on, all of them where it is None. With `noise` the labels leave the
+    vote through the party's ledger, which refuses before a teacher is trained. A teacher is dropped as soon as it has
+    voted.
     """
-    with one_thread():
-        return _learn_student(party, chosen, subsets, partition, ledger)
-
-
-def _learn_student(party: Party, chosen: Roles, subsets: int, partition: int, ledger: Ledger) -> FittedModel:
+    rows = party.public if queries is None else take_rows(party.public, queries)
     pieces = cut(len(party.y), subsets, party.rng(partition, CUT))
-    # What a teacher needs of its party: a worker process has no use for shelf, diary and progress bar.
-    pupil = replace(party, shelf={}, diary=Diary(), progress=None)
+    # What a teacher needs of its party: a worker process has no use for shelf, diary, ledger and progress bar.
+    pupil = replace(party, public=rows, shelf={}, diary=Diary(), ledger=Ledger(), progress=None)
     tasks = [(pupil, chosen.teacher, partition, number, piece) for number, piece in enumerate(pieces)]
-    votes: Votes | None = None
-    for predictions in in_parallel(teach, tasks, jobs=party.jobs, progress=party.progress):
-        counted = count_votes(predictions, len(party.classes))
-        votes = counted if votes is None else np.add(votes, counted, out=votes)
-    assert votes is not None
-    labels = ledger.release(votes, rng=party.rng(partition, TIES))
-    party.diary.figures.setdefault("labels", []).append(labels)
+
+    def count() -> Votes:
+        votes = np.zeros((count_rows(rows), len(party.classes)), dtype=np.int64)
+        for predictions in in_parallel(teach, tasks, jobs=party.jobs, progress=party.progress):
+            votes += count_votes(predictions, len(party.classes))
+        return votes
+
+    with one_thread():
+        labels = party.ledger.release(
+            count,
+            noise,
+            queries=count_rows(rows),
+            voters=len(pieces),
+            classes=len(party.classes),
+            unit="record",
+            rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
+            purpose=f"student {partition + 1}" + fingerprint(party.noise_seed, partition),
+        )
+        party.diary.figures.setdefault("labels", []).append((queries, labels))
+        return study(party, chosen.student, rows, labels, partition)
+
+
+def study(party: Party, student: Any, rows: Any, labels: Labels, partition: int) -> FittedModel:
+    """The student of the labelled rows; rows that got no answer are left out."""
+    answered = np.flatnonzero(labels != NO_VOTE)
+    where = f"Party {party.name!r}, the student of partition {partition + 1}"
+    if len(answered) == 0:
+        raise ModelError(f"{where}: no query was answered. Lower the threshold, or ask more queries.")
     try:
-        return fit_model(chosen.student, party.public, labels, rng=party.rng(partition, STUDY))
+        return fit_model(student, take_rows(rows, answered), labels[answered], rng=party.rng(partition, STUDY))
     except FedKTError as reason:
-        raise type(reason)(f"Party {party.name!r}, the student of partition {partition + 1}: {reason}") from reason
+        raise type(reason)(f"{where}: {reason}") from reason
+
+
+def fingerprint(noise_seed: int | None, partition: int) -> str:
+    """Tells one draw of secret noise from another in a ledger, without telling the noise."""
+    if noise_seed is None:
+        return ""
+    return f" (noise {hashlib.sha256(f'{noise_seed}/{partition}'.encode()).hexdigest()[:16]})"
 
 
 def teach(task: tuple[Party, Any, int, int, Labels]) -> Labels:

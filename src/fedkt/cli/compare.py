@@ -21,9 +21,19 @@ def compare(
     parties: options.Parties = None,
     partition: options.Partition = None,
     beta: options.Beta = 0.5,
-    partitions: options.Partitions = 2,
+    partitions: options.Partitions = None,
     subsets: options.Subsets = 5,
     level: options.Level = "L0",
+    mechanism: options.Mechanism = None,
+    gamma: options.Gamma = None,
+    sigma: options.Sigma = None,
+    theta: options.Theta = None,
+    threshold: options.Threshold = None,
+    sigma_test: options.SigmaTest = None,
+    answers: options.Answers = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = 1e-5,
+    queries: options.Queries = "1.0",
     teacher: options.Teacher = None,
     student: options.Student = None,
     final: options.Final = None,
@@ -68,6 +78,13 @@ def compare(
             student=student,
             final=final,
             party_models=options.names(party_models),
+            mechanism=mechanism,
+            scale=options.scale(
+                gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
+            ),
+            epsilon=epsilon,
+            delta=delta,
+            queries=options.number_or_fraction(queries),
         ).filled()
         for seed in chosen_seeds(seeds)
         for algorithm in options.names(algorithms)

@@ -35,9 +35,32 @@ Partition = Annotated[
         "or column (by a column of the data)."
     ),
 ]
-Partitions = Annotated[int, typer.Option(min=1, help="Cuts of a party's rows, one student each (s).")]
+Partitions = Annotated[
+    int | None,
+    typer.Option(min=1, help="Cuts of a party's rows, one student each (s). Default: 2, and 1 where noise is on."),
+]
 Subsets = Annotated[int, typer.Option(min=1, help="Subsets of a cut, one teacher each (t).")]
-Level = Annotated[str, typer.Option(help="Privacy level. This version offers L0: no noise, no promise.")]
+Level = Annotated[
+    str,
+    typer.Option(
+        help="L0: no noise, no promise. L1: noise at the server protects a party. L2: noise at the parties protects "
+        "a record."
+    ),
+]
+Mechanism = Annotated[
+    str | None, typer.Option(help="Noise: laplace (the paper), gaussian, gumbel or confident-gaussian.")
+]
+Gamma = Annotated[float | None, typer.Option(help="Scale of laplace noise: Lap(1/γ) on every count.")]
+Sigma = Annotated[float | None, typer.Option(help="Scale of gaussian noise: N(0, σ²) on every count.")]
+Theta = Annotated[float | None, typer.Option(help="Scale of gumbel noise: class j wins with weight exp(θ votes).")]
+Threshold = Annotated[float | None, typer.Option(help="confident-gaussian: votes needed for an answer.")]
+SigmaTest = Annotated[float | None, typer.Option(help="confident-gaussian: noise of the threshold test.")]
+Answers = Annotated[int | None, typer.Option(help="confident-gaussian: most answers given.")]
+Epsilon = Annotated[float | None, typer.Option(help="Instead of a scale: the smallest noise that keeps this ε.")]
+Delta = Annotated[float, typer.Option(help="δ of the guarantee.")]
+Queries = Annotated[
+    str, typer.Option(help="Public rows asked where noise is on: a number (81) or a fraction (0.02, 1.0 for all).")
+]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Models trained at the same time; -1 uses every core.")]
 DataDir = Annotated[
     Path | None,
@@ -71,6 +94,25 @@ def this_command() -> str:
 def names(listed: str | None) -> tuple[str, ...]:
     """The parts of a comma-separated list."""
     return tuple(part.strip() for part in (listed or "").split(",") if part.strip())
+
+
+def scale(**given: float | None) -> tuple[tuple[str, float], ...]:
+    """The parameters of a noise that were given on the command line."""
+    return tuple((name, value) for name, value in given.items() if value is not None)
+
+
+def number_or_fraction(text: str) -> float:
+    """81 as 81 rows, 0.02 or 1.0 as a fraction of them."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"--queries is a number of public rows (81) or a fraction of them (0.02), got {text!r}."
+        ) from None
 
 
 def report_path(asked: Path | None, *, as_json: bool) -> Path | None:

@@ -16,9 +16,19 @@ def simulate(
     parties: options.Parties = None,
     partition: options.Partition = None,
     beta: options.Beta = 0.5,
-    partitions: options.Partitions = 2,
+    partitions: options.Partitions = None,
     subsets: options.Subsets = 5,
     level: options.Level = "L0",
+    mechanism: options.Mechanism = None,
+    gamma: options.Gamma = None,
+    sigma: options.Sigma = None,
+    theta: options.Theta = None,
+    threshold: options.Threshold = None,
+    sigma_test: options.SigmaTest = None,
+    answers: options.Answers = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = 1e-5,
+    queries: options.Queries = "1.0",
     seed: Annotated[int, typer.Option(min=0, help="Decides split, parties and training.")] = 0,
     teacher: options.Teacher = None,
     student: options.Student = None,
@@ -39,6 +49,10 @@ def simulate(
       fedkt simulate adult --parties 50 --partition balanced --seed 3 --jobs 2
 
       fedkt simulate heart --party-models forest,boosting,logistic --json
+
+      fedkt simulate adult --level L1 --mechanism laplace --gamma 0.04 --queries 81
+
+      fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.cli.tables import print_reports, write_report
@@ -59,6 +73,13 @@ def simulate(
         student=student,
         final=final,
         party_models=options.names(party_models),
+        mechanism=mechanism,
+        scale=options.scale(
+            gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
+        ),
+        epsilon=epsilon,
+        delta=delta,
+        queries=options.number_or_fraction(queries),
     ).filled()
     with progress_bar(f"{algorithm} on {dataset}", quiet=as_json) as bar:
         result = run(

@@ -36,7 +36,7 @@ def print_reports(reports: Sequence[Report]) -> None:
     """One row a run, and what was noted."""
     first = reports[0]
     table = Table(title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, seed {first.seed}")
-    for column in ("algorithm", "model", "accuracy", "balanced", "labels right", "bytes sent", "seconds"):
+    for column in ("algorithm", "model", "accuracy", "balanced", "labels right", "ε", "bytes sent", "seconds"):
         table.add_column(column, justify="left" if column in ("algorithm", "model") else "right")
     for report in reports:
         table.add_row(
@@ -45,6 +45,7 @@ def print_reports(reports: Sequence[Report]) -> None:
             percent(report.accuracy),
             percent(report.balanced_accuracy),
             percent(report.label_accuracy),
+            "∞" if report.epsilon is None else f"{report.epsilon:.2f}",
             size(report.bytes_sent),
             f"{report.seconds:.1f}",
         )
@@ -55,7 +56,7 @@ def print_reports(reports: Sequence[Report]) -> None:
                 f"Votes: {report.votes['ties']} ties, {report.votes['unlabelled']} of {report.rows['public']} public "
                 f"rows without a vote, a party abstains on {100 * report.votes['abstention_rate']:.1f} % of the rows."
             )
-    stdout.print(f"Privacy: {first.privacy}.")
+    stdout.print(f"Privacy: {first.privacy}", soft_wrap=True)
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         stdout.print(f"Note: {note}", markup=False)
 

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms import ALGORITHMS
+from fedkt.algorithms import ALGORITHMS, FedKT
+from fedkt.algorithms.fedkt import number_of_queries
+from fedkt.algorithms.levels import calibrated, cautions
 from fedkt.bundle import Bundle, pack
 from fedkt.data import DATASETS, Dataset, load
 from fedkt.data.partition import PARTITIONERS, partition
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Progress, Server, seed_for, simulate
-from fedkt.report import NO_PRIVACY, Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures
+from fedkt.privacy import Noise, make_noise, statement
+from fedkt.report import Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class Setting:
     parties: int | None = None
     partition: str | None = None
     beta: float = 0.5
-    partitions: int = 2
+    partitions: int | None = None
+    """s; None is 2 at L0 and 1 where noise is on."""
     subsets: int = 5
     level: str = "L0"
     seed: int = 0
@@ -39,6 +43,13 @@ class Setting:
     final: str | None = None
     party_models: tuple[str, ...] = ()
     """Families given to the parties in turn: a federation of different models."""
+    mechanism: str | None = None
+    """Noise at L1 and L2, with `scale`, or with `epsilon` to find the smallest scale."""
+    scale: tuple[tuple[str, float], ...] = ()
+    epsilon: float | None = None
+    delta: float = 1e-5
+    queries: float = 1.0
+    """Public rows asked where noise is on: a number of rows, or a fraction of them."""
 
     def filled(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
@@ -52,11 +63,16 @@ class Setting:
         partition = self.partition or about.partition
         if partition not in PARTITIONERS:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
+        if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
+            raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
+        if self.level in ("L1", "L2") and self.algorithm != "fedkt":
+            raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; only fedkt does.")
         return replace(
             self,
             model=self.model or about.model,
             parties=self.parties if self.parties is not None else about.n_parties,
             partition=partition,
+            partitions=(2 if self.level == "L0" else 1) if self.partitions is None else self.partitions,
         )
 
 
@@ -75,17 +91,32 @@ def run(
     owners = draw_parties(full, data)
     parties = assemble(full, data, owners)
     assert full.model is not None
+    sizes = [len(party.y) for party in parties]
     algorithm = ALGORITHMS[full.algorithm](
         full.model,
         parties=len(parties),
         partitions=full.partitions,
         subsets=full.subsets,
         level=full.level,
+        noise=chosen_noise(full, data, sizes),
+        queries=full.queries,
         teacher=full.teacher,
         student=full.student,
         final=full.final,
     )
-    server = Server(data.X_public, data.classes, seed_for(full.seed, "the server"))
+    price = None
+    if isinstance(algorithm, FedKT):
+        algorithm.check()
+        price = algorithm.price(
+            public_rows=len(data.X_public), classes=len(data.classes), party_rows=sizes, delta=full.delta
+        )
+    promise = statement(full.level, price, reproducible_noise=price is not None)
+    server = Server(
+        data.X_public,
+        data.classes,
+        seed_for(full.seed, "the server"),
+        noise_seed=seed_for(full.seed, "the server's noise"),
+    )
     outcome = simulate(algorithm, parties, server, jobs=jobs, progress=progress)
     plain, balanced = accuracies(outcome.final.models, data.X_test, data.y_test)
     return Report(
@@ -100,8 +131,10 @@ def run(
         accuracy=float(np.mean(plain)),
         balanced_accuracy=float(np.mean(balanced)),
         label_accuracy=label_accuracy(outcome, data.y_public),
-        epsilon=None,
-        privacy=NO_PRIVACY,
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        privacy=str(promise),
+        privacy_statement=promise.as_dict(),
         bytes_sent=bytes_sent(outcome.bundles, data.X_public) if measure_bytes and algorithm.sends else None,
         seconds=outcome.seconds,
         cpu_seconds=outcome.cpu_seconds if jobs == 1 else None,
@@ -112,7 +145,28 @@ def run(
         rows={"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
         votes=vote_figures(outcome),
         party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
-        notes=notes(outcome),
+        notes=(*cautions(full.level, price, sizes), *notes(outcome)),
+    )
+
+
+def chosen_noise(setting: Setting, data: Dataset, sizes: Sequence[int]) -> Noise | None:
+    """The noise a setting names, or the smallest one that keeps its ε."""
+    if setting.level == "L0":
+        return None
+    if setting.epsilon is None:
+        return make_noise(setting.mechanism, dict(setting.scale)) if setting.mechanism else None
+    if setting.scale:
+        raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
+    return calibrated(
+        setting.mechanism or "gaussian",
+        level=setting.level,
+        epsilon=setting.epsilon,
+        delta=setting.delta,
+        queries=number_of_queries(setting.queries, len(data.X_public)),
+        partitions=setting.partitions or 1,
+        subsets=setting.subsets,
+        classes=len(data.classes),
+        party_rows=sizes,
     )
 
 
@@ -147,6 +201,7 @@ def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_]) -> list[
                 X=data.X[rows],
                 y=data.y[rows],
                 model=families[position % len(families)] if families else None,
+                noise_seed=seed_for(setting.seed, f"{name}'s noise"),
             )
         )
     return members
@@ -179,9 +234,18 @@ def run_all(
         yield known[key]
 
 
+DEFAULTS = json.loads(json.dumps(asdict(Setting(""))))
+
+
 def fingerprint(setting: Setting) -> str:
     """What decides whether a stored result is the one asked for."""
-    return json.dumps(asdict(setting), sort_keys=True)
+    return said(asdict(setting))
+
+
+def said(setting: dict[str, Any]) -> str:
+    """The part of a setting that is not the default: a field added later does not make old results strangers."""
+    plain = json.loads(json.dumps(setting))
+    return json.dumps({name: value for name, value in plain.items() if value != DEFAULTS.get(name)}, sort_keys=True)
 
 
 def stored(results: Path | None) -> dict[str, Report]:
@@ -196,7 +260,7 @@ def stored(results: Path | None) -> dict[str, Report]:
         try:
             entry = json.loads(line)
             report = Report(**{**entry["report"], "notes": tuple(entry["report"]["notes"])})
-            found[json.dumps(entry["setting"], sort_keys=True)] = report
+            found[said(entry["setting"])] = report
         except (ValueError, KeyError, TypeError) as reason:
             if number < len(lines):
                 raise DataError(

@@ -1,56 +1,180 @@
 """The only door through which labels leave a vote.
 
-At level L0 the bare winners leave and nothing is protected: epsilon is infinite. The levels with noise (L1 at the
-server, L2 at the parties) come through the same door once each noise has a price; until then they are refused, because
-a noise nobody accounts for protects nobody.
+A noisy release is priced and written down before a vote is counted: what the budget does not cover is refused while
+nobody has looked at anything yet, and a process that dies in between has spent what it asked for. At level L0 the bare
+winners leave and nothing is promised.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedkt.errors import ConfigurationError, PrivacyError
+from fedkt.privacy.book import Book, Entry, Spending, reserve
+from fedkt.privacy.confident import ConfidentGaussian
+from fedkt.privacy.price import Noise, Price, Release, Unit
 from fedkt.votes import Labels, winners
 
 LEVELS = ("L0", "L1", "L2")
+UNITS: dict[str, Unit] = {"L1": "party", "L2": "record"}
+"""Whom a level protects: at L1 a party with all its rows, at L2 one record of one party."""
 
 
-def check_level(level: str, noise: Any) -> None:
-    """Refuse, in words, a privacy level that this version cannot keep."""
+def check_level(level: str, noise: Noise | None) -> None:
+    """Refuse, in words, a level and a noise that do not fit each other."""
     if level not in LEVELS:
         raise ConfigurationError(f"There is no privacy level {level!r}. Choose one of: {', '.join(LEVELS)}.")
-    if level != "L0":
+    if level == "L0" and noise is not None:
         raise ConfigurationError(
-            f"Privacy level {level} is not available in this version: no noise would be added and nothing would be "
-            "protected. Use level L0, which promises no privacy."
+            f"Level L0 adds no noise, but a noise was given ({noise!r}). Leave it out, or choose level L1 (noise at "
+            "the server, a party is protected) or L2 (noise at the parties, a record is protected)."
         )
-    if noise is not None:
+    if level != "L0" and not isinstance(noise, Noise):
         raise ConfigurationError(
-            f"Level L0 adds no noise, but a noise was given ({noise!r}). Leave `noise` out at level L0."
+            f"Level {level} needs a noise, e.g. Gaussian(sigma=40) or Laplace(gamma=0.04) from fedkt.privacy"
+            + ("." if noise is None else f"; got {noise!r}.")
+            + " `fedkt privacy calibrate` finds the smallest one for an epsilon."
         )
 
 
 @dataclass
 class Ledger:
-    """What has been released so far, and what it costs."""
+    """What one side has released so far, what it costs, and what it may still cost."""
 
-    queries: int = field(default=0, init=False)
-    """Labels released."""
+    owner: str = "simulation"
+    """Whose budget it is: a party's name, or "server"."""
+    delta: float = 1e-5
+    budget: float | None = None
+    """The largest ε all releases of this owner may cost together; None for no limit."""
+    book: Book | None = None
+    """The file in which releases outlive this process; None forgets them with it."""
+    plan: str = ""
+    releases: list[Release] = field(default_factory=list)
+    """What was released through this object."""
+    bare: int = 0
+    """Labels that left without noise."""
 
-    def release(self, votes: ArrayLike, noise: Any = None, *, rng: np.random.Generator) -> Labels:
-        """The winners of a vote, ties broken at random, NO_VOTE where nobody voted."""
-        if noise is not None:
-            raise PrivacyError(f"No price is known for the noise {noise!r}; nothing was released.")
-        counts = np.asarray(votes)
-        self.queries += len(counts)
-        return winners(counts, rng)
+    def release(
+        self,
+        count: Callable[[], ArrayLike],
+        noise: Noise | None,
+        *,
+        queries: int,
+        voters: int,
+        classes: int,
+        unit: Unit,
+        rng: np.random.Generator,
+        abstentions: bool = False,
+        purpose: str = "vote",
+    ) -> Labels:
+        """The winners of a vote that `count` counts, once the release is priced, covered and written down.
 
-    @property
-    def epsilon(self) -> float:
-        """The privacy loss so far: none before the first release, infinite after a release without noise."""
-        return math.inf if self.queries else 0.0
+        Without noise: the bare winners, ties broken at random, NO_VOTE where nobody voted.
+        """
+        if noise is None:
+            self.bare += queries
+            return winners(self._counted(count, queries, voters, classes), rng)
+        asked = Release(noise, queries, voters, classes, unit, abstentions=abstentions)
+        self._reserve(asked, purpose)
+        self.releases.append(asked)
+        return noise.labels(self._counted(count, queries, voters, classes), rng)
+
+    def price(self) -> Price | None:
+        """What the releases through this object cost together; None where nothing noisy was released."""
+        if not self.releases:
+            return None
+        if self.bare:
+            raise PrivacyError("Labels also left without noise: nothing can be promised about this side.")
+        return total(self.releases, self.delta)
+
+    def _reserve(self, asked: Release, purpose: str) -> None:
+        spending = Spending.of(asked, who=self.owner, purpose=purpose, plan=self.plan)
+        limit = math.inf if self.budget is None else self.budget
+        if self.book is None:
+            cost = total([*self.releases, asked], self.delta).epsilon
+            if cost > limit:
+                raise PrivacyError(
+                    f"The budget of {self.owner!r} does not cover this release: with it epsilon would be {cost:.4g} at "
+                    f"delta {self.delta:g}, the budget is {limit:g}. Nothing was counted. Ask fewer queries or add "
+                    "more noise."
+                )
+            return
+        # The same release, begun by a run that was killed: its purpose names its secret noise, so it is not a new one.
+        self.book.refresh()
+        if any(same_spending(entry, spending) for entry in self.book.spent(who=self.owner, plan=self.plan)):
+            return
+        reserve(self.book, spending, price=lambda entries: total_of(entries, self.delta), budget=limit)
+
+    def _counted(self, count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
+        votes = np.asarray(count())
+        if votes.shape != (queries, classes):
+            raise PrivacyError(f"Asked for votes of shape {(queries, classes)}, counted {votes.shape}.")
+        if queries and int(votes.sum(axis=1).max()) > voters:
+            raise PrivacyError(f"More votes were counted than there are voters ({voters}). Nothing was released.")
+        return votes
+
+
+def same_spending(entry: Entry, spending: Spending) -> bool:
+    """Whether an entry is this very release, purpose included."""
+    return all(getattr(entry, name) == getattr(spending, name) for name in Spending.__dataclass_fields__)
+
+
+def total_of(entries: Sequence[Entry], delta: float) -> float:
+    """ε of everything in a list of ledger entries."""
+    from fedkt.privacy.mechanisms import make_noise
+
+    releases = [
+        Release(
+            make_noise(entry.mechanism, entry.scale),
+            entry.queries,
+            entry.voters,
+            entry.classes,
+            entry.unit,
+            entry.adjacency,
+            entry.abstentions,
+        )
+        for entry in entries
+    ]
+    return total(releases, delta).epsilon if releases else 0.0
+
+
+def total(releases: Sequence[Release], delta: float) -> Price:
+    """What several releases about the same unit cost together.
+
+    Releases that differ only in their number of queries are one release with all of them, priced by every accountant.
+    Different ones compose by their Rényi curves, which add up.
+    """
+    from fedkt.privacy.accountant import price, rdp
+
+    merged: dict[Release, int] = {}
+    parts: list[Release] = []
+    for each in releases:
+        if isinstance(each.noise, ConfidentGaussian):
+            # Its cap on answers holds per release: two releases may answer twice as often.
+            parts.append(each)
+        else:
+            alike = replace(each, queries=0)
+            merged[alike] = merged.get(alike, 0) + each.queries
+    parts += [replace(alike, queries=queries) for alike, queries in merged.items()]
+    if not parts:
+        raise PrivacyError("Nothing was released, so there is nothing to price.")
+    if len({(part.unit, part.adjacency) for part in parts}) > 1:
+        raise PrivacyError(
+            "Releases that protect different units (a party, a record) have no common price. Keep a ledger for each."
+        )
+    if len(parts) == 1:
+        return price(parts[0], delta)
+    from dp_accounting.rdp import compute_epsilon
+
+    curve = np.sum([rdp.curve(part) for part in parts], axis=0)
+    composed = float(compute_epsilon(rdp.orders(), curve, delta)[0])
+    added = sum(price(part, delta / len(parts)).epsilon for part in parts)
+    answers = {"rdp": composed, "sum": added}
+    best = min(answers, key=lambda name: answers[name])
+    whole = replace(parts[0], queries=sum(part.queries for part in parts))
+    return Price(answers[best], delta, f"{best} over {len(parts)} kinds of release", whole, answers)

@@ -1,0 +1,104 @@
+"""The privacy statement: what is protected, from whom, how well, and what is not, in words and as data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+from fedkt.privacy.price import Price
+
+PROTECTS = {
+    "L0": "nothing",
+    "L1": "each party: all rows of one party could be replaced",
+    "L2": "each record: one row of one party could be replaced",
+}
+SATISFIES = {
+    "L0": "nothing satisfies differential privacy",
+    "L1": "the final model and the labels it was trained on",
+    "L2": "every student that leaves a party, and so the final model",
+}
+TRUSTED = {
+    "L0": "everyone who sees a student or the final model",
+    "L1": "the server, which sees the students without noise",
+    "L2": "nobody outside the party",
+}
+NOT_PROTECTED = {
+    "L0": "Students and final model may reveal rows they were taught from.",
+    "L1": "Students themselves, party names, the number of parties, class list and public rows are not protected. "
+    "A record is protected no better than its whole party.",
+    "L2": "Party names and sizes, class list and public rows are not protected. A person with rows at several parties, "
+    "or several rows at one, is protected less.",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a run promises. Nothing in it depends on private rows."""
+
+    level: str
+    protects: str
+    satisfies: str
+    trusted: str
+    not_protected: str
+    epsilon: float | None
+    """None means infinite: no promise."""
+    delta: float | None = None
+    unit: str | None = None
+    adjacency: str | None = None
+    queries: int | None = None
+    voters: int | None = None
+    classes: int | None = None
+    mechanism: str | None = None
+    scale: dict[str, float] | None = None
+    accountant: str | None = None
+    reproducible_noise: bool = False
+    """The noise came from a seed: whoever knows it can take it off again."""
+
+    def as_dict(self) -> dict[str, object]:
+        """The statement as plain JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """The statement in plain words."""
+        if self.epsilon is None or self.mechanism is None:
+            return "none: level L0 adds no noise, so nothing is promised (epsilon is infinite)"
+        scale = ", ".join(f"{name} {value:g}" for name, value in (self.scale or {}).items())
+        words = (
+            f"epsilon {rounded_up(self.epsilon)} at delta {self.delta:g} for one {self.unit} ({self.adjacency}), "
+            f"{self.queries} noisy labels of {self.mechanism} ({scale}) over {self.voters} voters and {self.classes} "
+            f"classes, by the accountant '{self.accountant}'. Protected: {self.protects}. Private: {self.satisfies}. "
+            f"To be trusted: {self.trusted}. {self.not_protected}"
+        )
+        if self.reproducible_noise:
+            words += (
+                " This run drew its noise from a seed: epsilon is what a real run would have; this one protects nobody."
+            )
+        return words
+
+
+def rounded_up(epsilon: float) -> str:
+    """ε with three decimals, never smaller than it is."""
+    return f"{math.ceil(epsilon * 1000 - 1e-9) / 1000:.3f}"
+
+
+def statement(level: str, price: Price | None, *, reproducible_noise: bool = False) -> Statement:
+    """The statement for a level and the price of what was released at it."""
+    words = (PROTECTS[level], SATISFIES[level], TRUSTED[level], NOT_PROTECTED[level])
+    if price is None or not math.isfinite(price.epsilon):
+        return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise)
+    release = price.release
+    return Statement(
+        level,
+        *words,
+        epsilon=price.epsilon,
+        delta=price.delta,
+        unit=release.unit,
+        adjacency=release.adjacency,
+        queries=release.queries,
+        voters=release.voters,
+        classes=release.classes,
+        mechanism=release.noise.name,
+        scale=dict(release.noise.scale),
+        accountant=price.accountant,
+        reproducible_noise=reproducible_noise,
+    )

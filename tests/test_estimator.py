@@ -139,7 +139,7 @@ def test_parties_that_do_not_fit_the_rows_are_refused(parties, words):
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ({"level": "L2"}, "not available"),
+        ({"level": "L2"}, "needs a noise"),
         ({"public_share": 0}, "public_share"),
         ({"n_parties": 0}, "n_parties"),
         ({"partitions": 0}, "partitions"),
@@ -149,6 +149,19 @@ def test_parties_that_do_not_fit_the_rows_are_refused(parties, words):
 def test_settings_that_cannot_work_are_refused_when_fitting(setting, words):
     with pytest.raises(ConfigurationError, match=words):
         FedKTClassifier(**setting).fit(X, Y)
+
+
+def test_a_private_level_says_what_it_promises():
+    from fedkt.privacy import Gaussian
+
+    model = FedKTClassifier(DecisionTreeClassifier(), level="L2", noise=Gaussian(2.0), queries=60, random_state=0)
+    model.fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+    assert 0 < model.report_.epsilon < 50
+    assert model.report_.partitions == 1
+    assert "for one record" in model.report_.privacy
+    assert "protects nobody" not in model.report_.privacy
+    seeded = clone(model).set_params(noise_seed=1).fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN])
+    assert "protects nobody" in seeded.report_.privacy
 
 
 def test_public_rows_with_other_columns_are_refused():

@@ -64,19 +64,6 @@ def test_impossible_numbers_are_refused_in_words(setting, words):
         FedKT("tree", **setting).check()
 
 
-@pytest.mark.parametrize("level", ["L1", "L2"])
-def test_a_private_level_is_refused_until_its_noise_has_a_price(level):
-    with pytest.raises(ConfigurationError, match=f"{level} is not available"):
-        simulate(FedKT("tree", level=level), [party("a", slice(0, 30))], server())
-
-
-def test_an_unknown_level_and_a_noise_at_l0_are_refused():
-    with pytest.raises(ConfigurationError, match="no privacy level 'L9'"):
-        FedKT("tree", level="L9").check()
-    with pytest.raises(ConfigurationError, match="L0 adds no noise"):
-        FedKT("tree", noise="laplace").check()
-
-
 def test_parties_may_study_with_different_families():
     members = [
         party("north", slice(0, 30), model="logistic"),

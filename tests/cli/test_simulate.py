@@ -60,7 +60,9 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
     [
         (("simulate", "moon"), "no dataset 'moon'"),
         (("simulate", "digits", "--model", "oracle"), "no model 'oracle'"),
-        (("simulate", "digits", "--level", "L1"), "L1 is not available"),
+        (("simulate", "digits", "--level", "L1"), "L1 needs a noise"),
+        (("simulate", "digits", "--sigma", "3"), "L0 adds no noise"),
+        (("simulate", "digits", "--level", "L1", "--mechanism", "laplace"), "gamma is missing"),
         (("simulate", "digits", "--beta", "-1"), "beta"),
         (("simulate", "digits", "--parties", "5000"), "5000"),
         (("simulate", "digits", "--jobs", "0"), "--jobs"),

@@ -330,6 +330,16 @@ def test_an_incomplete_line_that_the_head_knows_whole_is_damage(tmp_path):
         assert path.read_bytes() == bad
 
 
+def test_a_broken_line_with_another_after_it_is_no_interrupted_write(tmp_path):
+    path = ledger_of(tmp_path, 2)
+    good = path.read_bytes()
+    for tail in (b"{\n{\n", b"{\n{", b"\n" + good):
+        path.write_bytes(good + tail)
+        with pytest.raises(PrivacyError, match="line 3 is not JSON"):
+            Book.open(path)
+        assert path.read_bytes() == good + tail
+
+
 def test_a_tail_too_long_for_an_interrupted_line_is_damage(tmp_path):
     path = ledger_of(tmp_path, 1)
     path.write_bytes(path.read_bytes() + b"x" * (module.MAX_LINE + 1))

@@ -28,7 +28,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -167,7 +167,10 @@ class Entry(Spending):
     @property
     def line(self) -> bytes:
         """The entry as it stands in the file."""
-        return canonical(asdict(self)) + b"\n"
+        return canonical(vars(self)) + b"\n"
+
+
+ENTRY_FIELDS = {field.name for field in fields(Entry)}
 
 
 def entry_after(last: Entry | None, spending: Spending) -> Entry:
@@ -181,9 +184,8 @@ def entry_after(last: Entry | None, spending: Spending) -> Entry:
 
 def entry_from(said: Any, line: bytes, last: Entry | None) -> Entry:
     """The entry that a parsed line holds, refused unless it is, to the byte, what would have been written there."""
-    names = {field.name for field in fields(Entry)}
-    if not isinstance(said, dict) or set(said) != names:
-        odd = sorted(names ^ set(said)) if isinstance(said, dict) else []
+    if not isinstance(said, dict) or set(said) != ENTRY_FIELDS:
+        odd = sorted(ENTRY_FIELDS ^ set(said)) if isinstance(said, dict) else []
         raise PrivacyError(
             f"the fields are not those of an entry (missing or unknown: {', '.join(odd)[:200] or 'all'})"
         )

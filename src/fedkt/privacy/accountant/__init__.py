@@ -1,0 +1,95 @@
+"""What a release costs: the smallest of every sound, data-independent answer.
+
+Each accountant is a function of public figures (the noise, the number of queries, voters and classes, and δ) and an
+upper bound on its own, so their minimum is one too. None of them reads a vote. One that does not apply says infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib import import_module
+
+from fedkt.errors import ConfigurationError, PrivacyError
+from fedkt.privacy.accountant import gdp, moments, pld, pure, rdp
+from fedkt.privacy.price import Price, Release
+
+Accountant = Callable[[Release, float], float]
+
+
+def _exact(release: Release, delta: float) -> float:
+    """The exact price of the arg max of two classes (see `game`)."""
+    return _if_written("game", release, delta) if release.classes == 2 else math.inf
+
+
+def _arg_max(release: Release, delta: float) -> float:
+    """The bound on the arg max of Gaussian counts of three or more classes (see `argmax`)."""
+    return _if_written("argmax", release, delta) if release.classes >= 3 else math.inf
+
+
+def _if_written(module: str, release: Release, delta: float) -> float:
+    """That module's ε; infinite where it refuses the noise. Loaded on first use, because it is heavy."""
+    try:
+        return float(import_module(f"fedkt.privacy.accountant.{module}").epsilon(release, delta))
+    except ModuleNotFoundError as missing:
+        if missing.name != f"fedkt.privacy.accountant.{module}":
+            raise
+        return math.inf
+    except PrivacyError:
+        return math.inf
+
+
+ACCOUNTANTS: dict[str, Accountant] = {
+    "pure": pure.epsilon,
+    "paper": moments.epsilon,
+    "paper-8": moments.epsilon8,
+    "rdp": rdp.epsilon,
+    "pld": pld.epsilon,
+    "gdp": gdp.epsilon,
+    "exact": _exact,
+    "arg-max": _arg_max,
+}
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(name: str, release: Release, delta: float) -> float:
+    return float(ACCOUNTANTS[name](release, delta))
+
+
+def check_delta(delta: float) -> float:
+    """δ as a float, refused in words unless it lies strictly between 0 and 1."""
+    if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 < delta < 1:
+        raise ConfigurationError(
+            f"δ is a probability strictly between 0 and 1, got {delta!r}. Choose one well below 1/(number of units)."
+        )
+    return float(delta)
+
+
+def check_accountants(accountants: Iterable[str] | None) -> tuple[str, ...]:
+    """The names asked for, all where none are; an unknown one is refused with the known ones."""
+    if accountants is None:
+        return tuple(ACCOUNTANTS)
+    names = (accountants,) if isinstance(accountants, str) else tuple(accountants)
+    unknown = [name for name in names if name not in ACCOUNTANTS]
+    if unknown or not names:
+        raise ConfigurationError(
+            f"There is no accountant {', '.join(map(repr, unknown)) or '(none was named)'}. "
+            f"Choose from: {', '.join(ACCOUNTANTS)}."
+        )
+    return names
+
+
+def price(release: Release, delta: float, *, accountants: Iterable[str] | None = None) -> Price:
+    """The ε of a release at δ: the smallest answer of the accountants, which one gave it, and all answers by name."""
+    delta = check_delta(delta)
+    names = check_accountants(accountants)
+    answers = {name: 0.0 if release.queries == 0 else _epsilon(name, release, delta) for name in names}
+    for name, answer in answers.items():
+        if math.isnan(answer) or answer < 0:
+            raise PrivacyError(f"The accountant {name!r} answered {answer!r}, which is no ε. Nothing was priced.")
+    best = min(answers, key=lambda name: answers[name])
+    return Price(answers[best], delta, best, release, answers)
+
+
+__all__ = ["ACCOUNTANTS", "Accountant", "check_accountants", "check_delta", "price"]

@@ -1,0 +1,471 @@
+"""The ledger as a file: what was spent is written down, and on the disk, before a vote is read.
+
+One JSON object a line, each with the digest of the line before it, in canonical form: a changed, removed or reordered
+line is found on reading, and then nothing more is released. Beside the ledger lie
+
+    <ledger>.head   how many entries there are and the digest of the last: a chain alone cannot miss its own end
+    <ledger>.lock   held while the ledger is read or written; several processes may share one ledger
+
+An append writes the line, then the head, and only then returns; so after a kill or a power cut at any moment
+
+    the last line is incomplete    its release never happened; the line is cut off, with a warning
+    one entry more than the head   its release may not have happened; it counts as spent
+    fewer entries than the head    entries were lost: refused
+
+The ledger protects its owner against accidents and shows tampering. It does not protect anybody against its owner: who
+deletes the ledger and its head, or restores both from an old copy, starts again from there, and fools himself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import stat
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import numpy as np
+
+from fedkt.errors import PrivacyError
+from fedkt.privacy.price import Adjacency, Release, Unit
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
+
+MAX_BYTES = 64 * 2**20
+"""The longest ledger that is read: some hundred thousand releases."""
+MAX_LINE = 16 * 2**10
+"""The longest entry; the bounds on its fields keep it shorter."""
+MAX_WORDS = 500
+"""The longest text in one field."""
+MAX_COUNT = 2**53
+LOCK_SECONDS = 300.0
+"""How long to wait for another process: it may be pricing a large release."""
+FIRST = "0" * 64
+"""The digest before the first entry."""
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def canonical(said: Mapping[str, Any]) -> bytes:
+    """The one way to write these values: sorted keys, no spaces, ASCII, floats as `repr`, nothing infinite."""
+    return json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def whole(what: str, value: Any, least: int) -> int:
+    """The value as an int, refused unless it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MAX_COUNT:
+        raise PrivacyError(f"{what} must be a whole number of at least {least}, got {str(value)[:80]}.")
+    return int(value)
+
+
+def words(what: str, value: Any, *, empty: bool = False) -> str:
+    """The text, refused where it is too long, empty or not printable: a name that looks like another is another."""
+    if not isinstance(value, str) or len(value) > MAX_WORDS or not value.isprintable() or value != value.strip():
+        raise PrivacyError(
+            f"{what} must be one line of at most {MAX_WORDS} printable characters, got {str(value)[:80]!r}."
+        )
+    if not value and not empty:
+        raise PrivacyError(f"{what} must not be empty.")
+    return value
+
+
+def finite(what: str, value: Any) -> float:
+    """The value as a float, refused where it is no finite number."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not abs(value) < math.inf or abs(value) > sys.float_info.max:
+        raise PrivacyError(f"{what} must be a finite number, got {str(value)[:80]}.")
+    return float(value)
+
+
+def digest_or(what: str, value: Any, other: str) -> str:
+    """The value, refused unless it is a SHA-256 in lower-case hexadecimal or equals `other`."""
+    if isinstance(value, str) and (value == other or (len(value) == 64 and set(value) <= set("0123456789abcdef"))):
+        return value
+    raise PrivacyError(f"{what} must be a SHA-256 of 64 hexadecimal digits, got {str(value)[:80]!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What is about to be released, in public figures: the fields of an entry that its writer chooses."""
+
+    who: str
+    """Whose budget it comes from: a party's name, or "server". Entries with the same `who` compose."""
+    purpose: str
+    mechanism: str
+    scale: Mapping[str, float]
+    queries: int
+    voters: int
+    classes: int
+    unit: Unit
+    adjacency: Adjacency = "replace-one"
+    abstentions: bool = False
+    plan: str = ""
+    """The digest of the plan it was released under; empty where there is none."""
+
+    def __post_init__(self) -> None:
+        words("who", self.who)
+        words("purpose", self.purpose, empty=True)
+        words("mechanism", self.mechanism)
+        if not isinstance(self.scale, Mapping) or len(self.scale) > 16:
+            raise PrivacyError(f"scale must map at most 16 names to numbers, got {str(self.scale)[:80]}.")
+        scale = {words("a name in scale", name): finite(f"scale {name!r}", x) for name, x in self.scale.items()}
+        object.__setattr__(self, "scale", scale)
+        for what, least in (("queries", 0), ("voters", 1), ("classes", 2)):
+            object.__setattr__(self, what, whole(what, getattr(self, what), least))
+        for what, choices in (("unit", get_args(Unit)), ("adjacency", get_args(Adjacency))):
+            if getattr(self, what) not in choices:
+                raise PrivacyError(
+                    f"{what} must be one of {', '.join(choices)}; got {str(getattr(self, what))[:80]!r}."
+                )
+        if not isinstance(self.abstentions, bool):
+            raise PrivacyError(f"abstentions must be true or false, got {str(self.abstentions)[:80]}.")
+        digest_or("plan", self.plan, "")
+
+    @classmethod
+    def of(cls, release: Release, *, who: str, purpose: str, plan: str = "") -> Spending:
+        """The spending of a release."""
+        noise = release.noise
+        public = ("queries", "voters", "classes", "unit", "adjacency", "abstentions")
+        figures = {what: getattr(release, what) for what in public}
+        return cls(who=who, purpose=purpose, mechanism=noise.name, scale=noise.scale, plan=plan, **figures)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Spending):
+    """One line of the ledger."""
+
+    number: int
+    """1, 2, 3, …"""
+    time: str
+    """When it was written, UTC; informative only."""
+    previous: str
+    """The digest of the entry before."""
+    digest: str
+    """SHA-256 of the canonical form of everything else."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "number", whole("number", self.number, 1))
+        words("time", self.time)
+        digest_or("previous", self.previous, FIRST)
+        digest_or("digest", self.digest, FIRST)
+
+    @property
+    def line(self) -> bytes:
+        """The entry as it stands in the file."""
+        return canonical(vars(self)) + b"\n"
+
+
+ENTRY_FIELDS = {field.name for field in fields(Entry)}
+
+
+def entry_after(last: Entry | None, spending: Spending) -> Entry:
+    """The entry that writes `spending` down after the last one."""
+    said: dict[str, Any] = {field.name: getattr(spending, field.name) for field in fields(Spending)}
+    said["number"] = last.number + 1 if last else 1
+    said["time"] = datetime.now(UTC).isoformat(timespec="seconds")
+    said["previous"] = last.digest if last else FIRST
+    return Entry(**said, digest=hashlib.sha256(canonical(said)).hexdigest())
+
+
+def entry_from(said: Any, line: bytes, last: Entry | None) -> Entry:
+    """The entry that a parsed line holds, refused unless it is, to the byte, what would have been written there."""
+    if not isinstance(said, dict) or set(said) != ENTRY_FIELDS:
+        odd = sorted(ENTRY_FIELDS ^ set(said)) if isinstance(said, dict) else []
+        raise PrivacyError(
+            f"the fields are not those of an entry (missing or unknown: {', '.join(odd)[:200] or 'all'})"
+        )
+    entry = Entry(**said)
+    number, previous = (last.number + 1, last.digest) if last else (1, FIRST)
+    if entry.number != number:
+        raise PrivacyError(f"entry {number} belongs here, got entry {entry.number}")
+    if entry.previous != previous:
+        raise PrivacyError("the digest of the entry before does not fit: a line was changed, removed or moved")
+    del said["digest"]
+    if entry.digest != hashlib.sha256(canonical(said)).hexdigest() or entry.line != line:
+        raise PrivacyError("its own digest does not fit: the line was changed")
+    return entry
+
+
+def refusal(path: Path, what: str) -> PrivacyError:
+    """The words for a ledger that is not what was written."""
+    return PrivacyError(
+        f"The ledger {path} is damaged: {what.rstrip('.')}. The ledger cannot be trusted; nothing is released. "
+        f"Restore {path.name} and {path.name}.head together from the newest copy you have."
+    )
+
+
+def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> tuple[list[Entry], int, str]:
+    """The entries, where the last whole one ends, and what is wrong with an interrupted last line (else nothing).
+
+    The first `start` bytes are known to hold the entries `known`.
+    """
+    entries, interrupted = list(known), ""
+    while start < len(text) and not interrupted:
+        end = text.find(b"\n", start) + 1 or len(text)
+        line, number = text[start:end], len(entries) + 1
+        if len(line) > MAX_LINE:
+            raise refusal(path, f"line {number} is longer than the {MAX_LINE} bytes an entry can have")
+        try:
+            said = json.loads(line.decode("ascii"))
+        except (ValueError, RecursionError):
+            interrupted = f"line {number} is not JSON"
+        if not line.endswith(b"\n"):
+            interrupted = f"line {number} does not end"
+        if interrupted and end < len(text):
+            raise refusal(path, interrupted)
+        if not interrupted:
+            try:
+                entries.append(entry_from(said, line, entries[-1] if entries else None))
+            except PrivacyError as reason:
+                raise refusal(path, f"line {number}: {reason}") from reason
+            start = end
+    return entries, start, interrupted
+
+
+def read_head(path: Path, head: Path) -> tuple[int, str]:
+    """How many entries were last known to be written, and the digest of the last; none where there is no head."""
+    text = read_at_most(head, MAX_LINE)
+    if not text:
+        if head.exists():
+            raise refusal(path, f"its head {head.name} is empty")
+        return 0, FIRST
+    try:
+        said = json.loads(text.decode("ascii"))
+        count, digest = whole("count", said["count"], 1), digest_or("digest", said["digest"], FIRST)
+        if canonical({"count": count, "digest": digest}) + b"\n" != text:
+            raise ValueError("not as it was written")
+    except (ValueError, RecursionError, TypeError, KeyError, PrivacyError) as reason:
+        raise refusal(path, f"its head {head.name} cannot be read ({reason})") from reason
+    return count, digest
+
+
+def read_at_most(path: Path, limit: int) -> bytes:
+    """The file's bytes, none where it does not exist; refused where it is longer, no plain file or has two names."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return b""
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise PrivacyError(f"{path} is not a plain file with one name, so it is not used as a ledger.")
+    with path.open("rb") as file:
+        text = file.read(limit + 1)
+    if len(text) > limit:
+        raise PrivacyError(f"{path} is longer than the {limit:,} bytes that are read of it; nothing is released.")
+    return text
+
+
+def write_durably(path: Path, data: bytes, flags: int, *, sync_folder: bool) -> None:
+    """Write the bytes and return when they are on the disk, with the file's name where asked for."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | _BINARY | flags, 0o600)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    if sync_folder:
+        sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    """Put the folder's names on the disk, where the system can."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else reads or writes this ledger inside the block; a killed process gives its lock back.
+
+    Without flock the lock is the existence of the lock file, which a killed process leaves behind.
+    """
+    lock, until = path.with_name(f"{path.name}.lock"), time.monotonic() + LOCK_SECONDS
+    handle = -1
+    try:
+        while (handle := try_lock(lock)) < 0:
+            if time.monotonic() > until:
+                stale = "" if fcntl else f" If no other process is running, it was killed: delete {lock}."
+                raise PrivacyError(
+                    f"The ledger {path} has been in use by another process for {LOCK_SECONDS:g} seconds; nothing is "
+                    f"released. Wait until it has finished, then try again.{stale}"
+                )
+            time.sleep(0.005)
+        yield
+    except OSError as reason:
+        raise PrivacyError(f"The ledger {path} cannot be used: {reason}. Nothing is released.") from reason
+    finally:
+        if handle >= 0:
+            if fcntl:
+                # Closing alone would leave the lock with a child that was forked meanwhile.
+                fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+            if not fcntl:
+                lock.unlink()
+
+
+def try_lock(lock: Path) -> int:
+    """The handle that holds the lock, or −1 while somebody else has it."""
+    if not fcntl:
+        try:
+            return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+        except FileExistsError:
+            return -1
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A lock on a file that was meanwhile deleted keeps nobody out.
+        if os.path.samestat(os.fstat(handle), lock.stat()):
+            return handle
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(handle)
+    return -1
+
+
+class Book:
+    """A ledger that is a file: open it, then `reserve` or `append` before a vote is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.head = path.with_name(f"{path.name}.head")
+        self.repairs: tuple[str, ...] = ()
+        """Interrupted lines that were cut off since this book was opened, in words."""
+        self._entries: list[Entry] = []
+        self._text = b""
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, create: bool = True) -> Book:
+        """The ledger in this file, its whole chain checked; an empty one where there is no file and `create` is set.
+
+        Nothing is created before the first entry, but the lock. A link is followed, so that all its names share one
+        lock and one head.
+        """
+        book = cls(Path(path).resolve())
+        if not book.path.parent.is_dir():
+            raise PrivacyError(f"The ledger {book.path} cannot be opened: its folder does not exist. Create it first.")
+        if not create and not book.path.exists() and not book.head.exists():
+            raise PrivacyError(f"There is no ledger {book.path}. Check the path: an empty ledger has spent nothing.")
+        book.refresh()
+        return book
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries when the file was last read: by `open`, `refresh`, `append` or `reserve`."""
+        return tuple(self._entries)
+
+    def spent(self, who: str | None = None, plan: str | None = None) -> list[Entry]:
+        """The entries of one owner, of one plan, or of both; all where neither is named."""
+        return [entry for entry in self._entries if who in (None, entry.who) and plan in (None, entry.plan)]
+
+    def refresh(self) -> None:
+        """Read what other processes have written since."""
+        with locked(self.path):
+            self._read()
+
+    def append(self, spending: Spending) -> Entry:
+        """The entry, on the disk: when this returns the release is spent, whatever happens next."""
+        with locked(self.path):
+            self._read()
+            entry = entry_after(self._entries[-1] if self._entries else None, spending)
+            self._write(entry)
+        return entry
+
+    def _read(self) -> None:
+        """Read and check everything, and finish what an interrupted append began. Needs the lock."""
+        text = read_at_most(self.path, MAX_BYTES)
+        if not text.startswith(self._text):
+            raise refusal(self.path, "entries that this process had already read were changed or are gone")
+        entries, end, interrupted = read_chain(self.path, text, self._entries, len(self._text))
+        count, digest = read_head(self.path, self.head)
+        if count > len(entries):
+            what = f"{interrupted}, though it had been written whole" if interrupted else "entries were removed"
+            raise refusal(self.path, f"{what} (its head counts {count} entries, the ledger holds {len(entries)})")
+        if count < len(entries) - 1:
+            raise refusal(self.path, f"it holds {len(entries)} entries, but its head counts {count}, or is missing")
+        if digest != (entries[count - 1].digest if count else FIRST):
+            raise refusal(self.path, f"entry {count} is not the one its head names")
+        if interrupted:
+            self._cut(end, interrupted)
+        if count < len(entries):
+            # Its writer may have died before the line was on the disk; the head must not get there first.
+            write_durably(self.path, b"", os.O_APPEND, sync_folder=True)
+            self._write_head(entries[-1])
+        self._entries, self._text = entries, text[:end]
+
+    def _cut(self, end: int, interrupted: str) -> None:
+        """Cut off the interrupted line after byte `end`, and say so."""
+        os.truncate(self.path, end)
+        write_durably(self.path, b"", os.O_APPEND, sync_folder=False)
+        said = (
+            f"The ledger {self.path} ended in an interrupted write ({interrupted}), which was cut off. An entry is "
+            "whole on the disk before its votes are read, so nothing had been released for it."
+        )
+        self.repairs += (said,)
+        warnings.warn(said, RuntimeWarning, stacklevel=4)
+
+    def _write(self, entry: Entry) -> None:
+        """Write the entry, then the head. Needs the lock and a ledger just read."""
+        line = entry.line
+        if len(line) > MAX_LINE or len(self._text) + len(line) > MAX_BYTES:
+            raise PrivacyError(
+                f"Entry {entry.number} of {len(line):,} bytes does not fit into the ledger {self.path} (at most "
+                f"{MAX_LINE:,} bytes an entry, {MAX_BYTES:,} in all); nothing was written, nothing is released."
+            )
+        write_durably(self.path, line, os.O_APPEND, sync_folder=not self._text)
+        self._write_head(entry)
+        self._entries.append(entry)
+        self._text += line
+
+    def _write_head(self, last: Entry) -> None:
+        """Name the last entry in the head: the old head or the new one, never half of one."""
+        fresh = self.head.with_name(f"{self.head.name}.new")
+        said = canonical({"count": last.number, "digest": last.digest}) + b"\n"
+        write_durably(fresh, said, os.O_TRUNC, sync_folder=False)
+        os.replace(fresh, self.head)
+        sync(self.path.parent)
+
+
+def reserve(book: Book, spending: Spending, *, price: Callable[[Sequence[Entry]], float], budget: float) -> Entry:
+    """The entry, on the disk, if all entries of the same owner with it cost at most `budget`; else nothing is written.
+
+    Reading, pricing and writing happen under one lock: two processes cannot both slip under the budget. `price` must
+    not touch the book.
+    """
+    if not budget >= 0:
+        raise PrivacyError(f"A privacy budget is a number of at least 0, got {budget!r}; nothing is released.")
+    with locked(book.path):
+        book._read()
+        before = book.spent(who=spending.who)
+        entry = entry_after(book._entries[-1] if book._entries else None, spending)
+        cost = float(price([*before, entry]))
+        # Also refuses a price that is no number.
+        if not 0 <= cost <= budget:
+            so_far = float(price(before)) if before else 0.0
+            raise PrivacyError(
+                f"The budget of {spending.who!r} does not cover this release of {entry.queries:,} queries with "
+                f"{entry.mechanism} noise: epsilon {so_far:.6g} is spent in {len(before)} releases, with this one it "
+                f"would be {cost:.6g}, the budget is {budget:.6g}. Nothing was written, nothing is released. Ask fewer "
+                f"queries, add more noise, or agree on a larger budget. (Ledger: {book.path})"
+            )
+        book._write(entry)
+    return entry

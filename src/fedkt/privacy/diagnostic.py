@@ -1,0 +1,107 @@
+"""The paper's data-dependent ε: confidential, to look at and never to publish or store.
+
+It is a function of the private votes (Theorems 2 and 3 with Lemma 7), so the figure itself tells about them. It belongs
+in no bundle, model card, listing or log; the guarantee is the data-independent price of `fedkt.privacy.accountant`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedkt.errors import PrivacyError
+from fedkt.privacy.accountant import check_delta
+from fedkt.privacy.laplace import Laplace
+from fedkt.privacy.noise import counts
+from fedkt.privacy.price import Floats, Unit
+
+CONFIDENTIAL = "confidential: depends on the private votes, do not publish"
+EIGHT = np.arange(1.0, 9.0)
+MOMENTS = np.unique(np.concatenate([np.arange(1, 257), np.geomspace(257, 20_000, 200).astype(np.int64)])).astype(float)
+"""Whole moments tried for "any l"; any set of them gives a true bound."""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """The paper's data-dependent ε. Confidential, like the votes it was computed from."""
+
+    epsilon: float = field(repr=False)
+    """Over any moment l."""
+    epsilon_8: float = field(repr=False)
+    """Over the moments l = 1 … 8, as in the paper's code."""
+    delta: float
+    queries: int
+    unit: Unit
+    warning: str = CONFIDENTIAL
+
+
+def wrong_probability(votes: ArrayLike, gamma: float) -> Floats:
+    """Lemma 7: q ≥ Pr[label ≠ o*] = Σ_{o≠o*} (2 + γ(v_o* − v_o)) / (4 exp(γ(v_o* − v_o))) of every query."""
+    known = counts(votes)
+    behind = gamma * (known.max(axis=1, keepdims=True) - known)
+    terms = (2 + behind) / 4 * np.exp(-behind)
+    terms[np.arange(len(known)), known.argmax(axis=1)] = 0.0
+    return np.asarray(terms.sum(axis=1))
+
+
+def moments(votes: ArrayLike, gamma: float, orders: ArrayLike) -> Floats:
+    """Theorems 2 and 3, summed over the queries: Σ min(ln((1−q)((1−q)/(1−e^{2γ}q))^l + q e^{2γl}), 2γ²l(l+1), 2γl).
+
+    γ is that of one vote per voter: for the paper's votes times s with Lap(1/γ), pass s·γ, and the same sensitivity is
+    in the formula, in q and in its gate q < (e^{2γ}−1)/(e^{4γ}−1) = 1/(e^{2γ}+1). Past the gate the first term proves
+    nothing (it even turns negative), so the data-independent terms stand alone.
+    """
+    order = np.asarray(orders, dtype=np.float64)
+    q, times = np.unique(wrong_probability(votes, gamma), return_counts=True)
+    free = np.minimum(2 * gamma**2 * order * (order + 1), 2 * gamma * order)
+    gated = q < 1 / (math.exp(2 * gamma) + 1)
+    total = times[~gated].sum() * free
+    for chance, often in zip(q[gated], times[gated], strict=True):
+        right = (order + 1) * np.log1p(-chance) - order * np.log1p(-math.exp(2 * gamma) * chance)
+        wrong = (math.log(chance) if chance > 0 else -math.inf) + 2 * gamma * order
+        total = total + often * np.minimum(np.maximum(np.logaddexp(right, wrong), 0.0), free)
+    return np.asarray(total)
+
+
+def _convert(votes: ArrayLike, gamma: float, delta: float, orders: Floats) -> float:
+    return float(np.min((moments(votes, gamma, orders) - math.log(delta)) / orders))
+
+
+def diagnose(votes: ArrayLike, noise: Laplace, delta: float, *, unit: Unit = "party") -> Diagnostic:
+    """The paper's data-dependent ε of one vote (confidential): L1's consistent votes, or one party's of all partitions.
+
+    At L1, unit "record" gives the party's figure too: the paper's example-level theorem puts the number z of
+    partitions with a narrow vote in place of s. z depends on the data (a local sensitivity), so that is no guarantee,
+    while whatever protects a party protects each of its records.
+    """
+    if not isinstance(noise, Laplace):
+        raise PrivacyError(
+            f"The paper's data-dependent ε is for Laplace noise, got {noise!r}. Use the data-independent price."
+        )
+    delta = check_delta(delta)
+    queries = len(counts(votes))
+    if queries == 0:
+        return Diagnostic(0.0, 0.0, delta, 0, unit)
+    every = min(_convert(votes, noise.gamma, delta, MOMENTS), queries * noise.pure())
+    return Diagnostic(every, _convert(votes, noise.gamma, delta, EIGHT), delta, queries, unit)
+
+
+def diagnose_parties(votes_by_party: Iterable[ArrayLike], noise: Laplace, delta: float) -> Diagnostic:
+    """L2's figure for the final model (confidential): the largest over the parties, whose people must be disjoint.
+
+    Each party's array holds the votes of all its partitions, s·k rows (Theorem 4, parallel composition).
+    """
+    each = [diagnose(votes, noise, delta, unit="record") for votes in votes_by_party]
+    if not each:
+        raise PrivacyError("The diagnostic needs the votes of at least one party, got none.")
+    return Diagnostic(
+        max(one.epsilon for one in each),
+        max(one.epsilon_8 for one in each),
+        each[0].delta,
+        max(one.queries for one in each),
+        "record",
+    )

@@ -1,0 +1,41 @@
+"""The catalogue of noises: adding one is one file and one line here, and it inherits the contract tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+
+from fedkt.errors import ConfigurationError
+from fedkt.privacy.confident import ConfidentGaussian
+from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.gumbel import Gumbel
+from fedkt.privacy.laplace import Laplace
+from fedkt.privacy.price import Noise
+
+NOISES: dict[str, Callable[..., Noise]] = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "gumbel": Gumbel,
+    "confident-gaussian": ConfidentGaussian,
+}
+
+
+def parameters(name: str) -> tuple[str, ...]:
+    """The names of a mechanism's parameters, in order; an unknown mechanism is refused with the known ones."""
+    if name not in NOISES:
+        raise ConfigurationError(f"There is no noise {name!r}. Choose one of: {', '.join(NOISES)}.")
+    return tuple(field.name for field in fields(NOISES[name]))  # type: ignore[arg-type]
+
+
+def make_noise(name: str, scale: Mapping[str, float]) -> Noise:
+    """The noise with these parameters, as they stand in a plan, a bundle's claim or a ledger."""
+    wanted = parameters(name)
+    unknown, missing = set(scale) - set(wanted), set(wanted) - set(scale)
+    if unknown or missing:
+        raise ConfigurationError(
+            f"{name} noise takes {', '.join(wanted)}"
+            + (f"; it has no {', '.join(sorted(map(str, unknown)))}" if unknown else "")
+            + (f"; {', '.join(sorted(missing))} is missing" if missing else "")
+            + "."
+        )
+    return NOISES[name](**scale)

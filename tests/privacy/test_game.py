@@ -1,4 +1,4 @@
-"""The exact accountant: against brute force, a finer grid, a lower bound, and the figures known before it was written."""
+"""The exact accountant: against brute force, a finer grid, a lower bound, and figures known beforehand."""
 
 import math
 from dataclasses import dataclass

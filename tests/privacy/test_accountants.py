@@ -14,6 +14,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant import ACCOUNTANTS, gdp, moments, pld, price, pure, rdp
+from fedkt.privacy.accountant.together import merged, price_together
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian
 from fedkt.privacy.gumbel import Gumbel
@@ -212,3 +213,59 @@ def test_an_accountant_that_answers_nonsense_is_not_believed(monkeypatch):
     monkeypatch.setitem(ACCOUNTANTS, "broken", lambda release, delta: math.nan)
     with pytest.raises(PrivacyError, match="'broken' answered nan"):
         price(release(Laplace(0.1)), DELTA, accountants=["broken"])
+
+
+def test_a_noise_that_cannot_be_remembered_is_priced_all_the_same():
+    class Unhashable(Laplace):
+        __hash__ = None
+
+    assert price(release(Unhashable(0.1)), DELTA, accountants=["pure", "rdp"]).epsilon == pytest.approx(
+        price(release(Laplace(0.1)), DELTA, accountants=["pure", "rdp"]).epsilon
+    )
+
+
+def test_pld_leaves_too_many_queries_to_the_others():
+    assert math.isinf(pld.epsilon(release(Laplace(0.001), 50_001), DELTA))
+    assert price(release(Laplace(0.001), 50_001), DELTA, accountants=QUICK).accountant == "rdp"
+
+
+def test_a_rerun_costs_as_much_as_one_run_of_both_lengths():
+    both = price_together([release(Gaussian(20.0), 30), release(Gaussian(20.0), 10)], DELTA)
+    whole = price(release(Gaussian(20.0), 40), DELTA)
+    assert both == (whole.epsilon, whole.accountant)
+    assert price_together([], DELTA) == price_together([release(Laplace(0.1), 0)], DELTA) == (0.0, "nothing released")
+
+
+def test_merging_never_forgets_voters_or_abstentions():
+    few, many = Release(Laplace(0.1), 5, 10, 2, "party"), Release(Laplace(0.1), 7, 50, 2, "party")
+    assert merged([few, many]) == [Release(Laplace(0.1), 12, 50, 2, "party", abstentions=True)]
+    assert merged([few, few]) == [Release(Laplace(0.1), 10, 10, 2, "party")]
+    assert len(merged([few, dataclasses.replace(few, classes=3)])) == 2
+    assert len(merged([release(CONFIDENT), release(CONFIDENT)])) == 2
+
+
+def test_different_gaussian_releases_compose_as_one_gaussian():
+    epsilon, how = price_together([release(Gaussian(20.0), 30), release(CONFIDENT, 100)], DELTA, adaptive=True)
+    mu = math.sqrt(2 * 30 / 20.0**2 + 100 / 20.0**2 + 2 * 40 / 10.0**2)
+    assert how == "gdp"
+    assert epsilon == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
+
+
+def test_different_releases_cost_no_more_than_their_shares_and_no_less_than_each():
+    parts = [release(Laplace(0.05), 40), release(Gaussian(20.0), 40), release(Gumbel(0.05), 10)]
+    epsilon, _ = price_together(parts, DELTA)
+    assert max(price(each, DELTA).epsilon for each in parts) <= epsilon
+    assert epsilon <= sum(price(each, DELTA / 3).epsilon for each in parts)
+    filtered, how = price_together(parts, DELTA, adaptive=True)
+    assert how == "zcdp"
+    # Two Laplace counts are γ²-zCDP at least, Gaussian counts exactly 1/σ², bounded range at most η²/8.
+    rho = 40 * 0.05**2 + 40 / 20.0**2 + 10 * 0.1**2 / 8
+    expected = RdpAccountant().compose(GaussianDpEvent(1 / math.sqrt(2 * rho))).get_epsilon(DELTA)
+    assert epsilon <= filtered
+    assert filtered == pytest.approx(expected, rel=0.02)
+
+
+def test_releases_that_protect_different_things_have_no_common_price():
+    record = dataclasses.replace(release(Laplace(0.1)), unit="record")
+    with pytest.raises(PrivacyError, match=r"party, replace-one; record, replace-one"):
+        price_together([release(Laplace(0.1)), record], DELTA)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedkt.privacy.accountant import ACCOUNTANTS, moments, price
+from fedkt.privacy.accountant import ACCOUNTANTS, moments, price, pure
 from fedkt.privacy.diagnostic import diagnose
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.price import Release
@@ -97,6 +97,13 @@ def test_the_misprints_are_these_and_are_what_they_are_said_to_be():
     assert printed(moments.epsilon(release(any_row, 0.05, 74), DELTA), "4.51") == "4.51"
     assert printed(moments.epsilon(release(any_row, 0.05, 82), DELTA), "4.76") == "4.76"
     assert diagnose(np.array([[50, 0]] * 29), Laplace(0.02), DELTA).epsilon > 0.53
+
+
+def test_five_printed_epsilons_exceed_plain_composition():
+    dear = [row for row in of_kind("DI8", "DD", "TRUNC") if float(row["paper_epsilon"]) > pure.epsilon(release(row), 1)]
+    assert [(row["level"], row["paper_epsilon"]) for row in dear] == [
+        ("L2", "1.13"), ("L2", "1.32"), ("L2", "1.96"), ("L2", "2.13"), ("L2", "2.97"),
+    ]  # fmt: skip
 
 
 def test_advanced_composition_of_the_papers_example_is_18_2():

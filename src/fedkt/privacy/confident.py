@@ -100,8 +100,8 @@ class ConfidentGaussian:
         """All tests and all answers of one call: k·α/(2σ_test²) + min(k, answers)·α/σ².
 
         Which queries are answered is decided as one goes, so composition with fixed costs does not apply; on every
-        path the costs sum to at most this, which is what a Rényi filter needs (Feldman and Zrnic 2021, Theorem 4.3;
-        the bound holds at each order separately).
+        path the costs sum to at most this, which is what a Rényi filter needs (Feldman and Zrnic 2021; the bound holds
+        at each order separately).
         """
         a = orders_above_one(orders)
         return queries * a / (2 * self.sigma_test**2) + min(queries, self.answers) * a / self.sigma**2

@@ -53,8 +53,16 @@ ACCOUNTANTS: dict[str, Accountant] = {
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(name: str, release: Release, delta: float) -> float:
+def _remembered(name: str, release: Release, delta: float) -> float:
     return float(ACCOUNTANTS[name](release, delta))
+
+
+def _epsilon(name: str, release: Release, delta: float) -> float:
+    try:
+        hash(release)
+    except TypeError:  # a noise from elsewhere that cannot be a key is priced anew each time
+        return float(ACCOUNTANTS[name](release, delta))
+    return _remembered(name, release, delta)
 
 
 def check_delta(delta: float) -> float:

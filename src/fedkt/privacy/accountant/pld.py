@@ -24,6 +24,11 @@ from fedkt.privacy.price import Release
 FFT_ERROR = 1e-10
 """Taken off δ for the rounding errors of the Fourier transform: its k-th power errs by some k·1e-16, relative."""
 
+MOST_QUERIES = 50_000
+"""Beyond, the distributions take too long: the other accountants answer, which is sound."""
+LARGEST_MU = 100.0
+"""The same for a Gaussian that hides nothing any more (ε above 5,000)."""
+
 
 def randomised_response_delta(pure: float, queries: int, epsilon: float) -> float:
     """δ(ε) of k randomised responses: Σ_i C(k,i) p^{k−i} (1−p)^i [1 − e^{ε − (k−2i)ε₀}]_+ with p = e^ε₀/(1+e^ε₀)."""
@@ -38,7 +43,7 @@ def randomised_response_delta(pure: float, queries: int, epsilon: float) -> floa
 
 def randomised_response_epsilon(pure: float, queries: int, delta: float) -> float:
     """The ε of k randomised responses at δ, by bisection, never below the exact one."""
-    if pure > 700 or queries > 100_000:
+    if pure > 700:
         return queries * pure
     low, high = 0.0, queries * pure
     if randomised_response_delta(pure, queries, 0.0) <= delta:
@@ -76,12 +81,14 @@ def epsilon(release: Release, delta: float) -> float:
     noise, queries = release.noise, release.queries
     if queries == 0:
         return 0.0
+    if queries > MOST_QUERIES:
+        return math.inf
     found = [math.inf]
     if math.isfinite(noise.pure()):
         found.append(randomised_response_epsilon(noise.pure(), queries, delta))
     usable = delta * (1 - 1e-9) - FFT_ERROR
     if usable > 0 and isinstance(noise, Laplace):
         found.append(_laplace(noise.gamma, queries, usable))
-    if usable > 0 and isinstance(noise, Gaussian):
+    if usable > 0 and isinstance(noise, Gaussian) and math.sqrt(2 * queries) / noise.sigma < LARGEST_MU:
         found.append(_gaussian(noise.sigma, queries, usable))
     return min(found)

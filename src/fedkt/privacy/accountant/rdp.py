@@ -32,10 +32,13 @@ def curve(release: Release) -> Floats:
     return np.asarray(np.maximum(total, 0) * (1 + 1e-12) + 1e-14 * max(1, release.queries))
 
 
-def epsilon(release: Release, delta: float) -> float:
+def from_curve(total: Floats, delta: float) -> float:
     """The smallest ε over all orders, by dp-accounting's conversion of a Rényi curve."""
     from dp_accounting.rdp import compute_epsilon  # type: ignore[import-untyped,unused-ignore]
 
-    if release.queries == 0:
-        return 0.0
-    return float(compute_epsilon(orders(), curve(release), delta)[0])
+    return float(compute_epsilon(orders(), total, delta)[0])
+
+
+def epsilon(release: Release, delta: float) -> float:
+    """The ε of all queries at δ; 0 where there are none."""
+    return from_curve(curve(release), delta) if release.queries else 0.0

@@ -76,7 +76,7 @@ def certificate(order: float, sigma: float) -> Certificate | None:
 
     The plane is a triangle and three strips. With s = 1/σ, d = √2 s, β = α − 1, E = αβs², ψ and Λ as in `three_cells`,
     z chosen so that Φ(−z) is negligible, and κ = −ln(1 − Φ(−z)):
-    * v ≥ z: A and B have between Φ(z) and 1 times Φ(±u), so their Λ is within κ of that of the two `halves`, and cell C,
+    * v ≥ z: A and B have between Φ(z) and 1 times Φ(±u), so their Λ is within κ of that of the two `halves`, and C, a
       part of {V < 0}, adds at most (e^E + β) Φ(−z): by Hölder, p^α q^{1−α} of a cell is at most the integral of the
       densities' P^α Q^{1−α} over it, which is e^E times the cell's probability at the means (u + βd, v).
     * y ≤ −z − s: likewise A and C are the halves of x with a step of s, and B adds at most βΦ(−z), as p ≤ q there. A

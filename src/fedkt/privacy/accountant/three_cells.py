@@ -85,10 +85,10 @@ def bound(boxes: Floats, order: float, shift: float, margin: float = 0.0) -> tup
 
     and everything is bounded from the centre. The cells are convex, so a Gaussian restricted to one is log-concave with
     covariance between 0 and I (Brascamp and Lieb 1976): ∇²ℓ = Cov − I lies between −I and 0. Its third derivatives are
-    third cumulants, at most 2 along any unit vector (a log-concave variable has |E X³| ≤ 2 (E X²)^{3/2} once centred:
-    Bubeck and Eldan 2019), and a symmetric trilinear form is largest on a diagonal (Banach). Λ is ℓ's increase
-    over a step of length d along u, hence |∇Λ| ≤ d and |Λ_δδ| ≤ 2d|δ|². ψ, |ψ'| and ψ'' over an interval are largest at
-    an end of it.
+    third cumulants, at most 2 along any unit vector: a centred log-concave variable has |E X³| ≤ 2 (E X²)^{3/2} (Bubeck
+    and Eldan 2019; a short proof is in docs/decisions/0007), and a symmetric trilinear form is largest on a diagonal
+    (Banach). Λ is ℓ's increase over a step of length d along u, hence |∇Λ| ≤ d and |Λ_δδ| ≤ 2d|δ|². ψ, |ψ'| and ψ''
+    are largest over an interval at an end of it.
     """
     beta = order - 1
     u, v, wide, high = boxes.T

@@ -111,20 +111,23 @@ def test_a_model_that_cannot_be_trained_is_named_with_party_partition_and_subset
         simulate(FedKT("tree", teacher=Stubborn()), [party("a", slice(0, 60))], server())
 
 
-def test_a_student_that_fails_is_left_out_by_name_and_the_others_go_on():
+def test_a_party_whose_student_fails_does_not_vote_and_the_others_go_on():
     class Broken:
         def predict(self, rows):
             raise ModelError("it does not answer")
 
     good = FedKT("tree").party_step(party("good", slice(0, 60)), None)
-    bad = Bundle("bad", CLASSES, (Broken(), Broken()))
+    alone = server()
+    FedKT("tree").server_step(alone, [good])
+    # One working student agrees with itself everywhere: it must not get its party a vote on every row.
+    half = Bundle("half", CLASSES, (FittedModel(None, np.array([1])), Broken()))
     side = server()
-    final = FedKT("tree").server_step(side, [good, bad])
-    assert len(final.models) == 1
-    assert any("'bad', student 2 is left out" in note for note in side.diary.notes)
-    assert any("'bad' has no usable student" in note for note in side.diary.notes)
+    FedKT("tree").server_step(side, [good, half])
+    assert side.diary.figures["labels"][0][1].tolist() == alone.diary.figures["labels"][0][1].tolist()
+    assert side.diary.figures["silent"] == ["half"]
+    assert "Party 'half' does not vote, because of student 2: ModelError: it does not answer" in side.diary.notes
     with pytest.raises(ModelError, match="nothing to vote with"):
-        FedKT("tree").server_step(server(), [bad])
+        FedKT("tree").server_step(server(), [half])
 
 
 def test_rows_nobody_votes_on_are_left_out_of_the_final_training_and_counted():
@@ -190,6 +193,12 @@ def test_centralised_is_the_plain_fit_on_all_rows():
     outcome = simulate(Centralised(DecisionTreeClassifier(random_state=3)), members, server())
     plain = DecisionTreeClassifier(random_state=3).fit(X, Y)
     assert outcome.final.models[0].predict(PUBLIC).tolist() == plain.predict(PUBLIC).tolist()
+
+
+def test_a_pooled_bound_uses_the_algorithms_model_whatever_the_parties_bring():
+    members = [party("a", slice(0, 40), model="logistic"), party("b", slice(40, 90), model="naive-bayes")]
+    outcome = simulate(Centralised("tree"), members, server())
+    assert type(outcome.final.models[0].estimator).__name__ == "DecisionTreeClassifier"
 
 
 def test_pate_trains_one_teacher_per_party_on_the_pooled_rows():

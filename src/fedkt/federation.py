@@ -218,6 +218,7 @@ def pool(parties: Sequence[Party]) -> Party:
     return replace(
         first,
         name="all parties pooled",
+        model=None,
         X=stacked([party.X for party in parties]),
         y=np.concatenate([party.y for party in parties]),
         diary=Diary(),

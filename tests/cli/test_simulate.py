@@ -1,8 +1,10 @@
 """The commands that run everything on one machine."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -90,6 +92,20 @@ def test_every_verb_shows_an_example_in_its_help(verb):
     done = fedkt(verb, "--help")
     assert done.returncode == 0
     assert f"fedkt {verb}" in done.stdout
+
+
+def test_ctrl_c_is_answered_in_words_and_with_code_130(tmp_path):
+    code = "from fedkt.cli import main; main()"
+    words = [sys.executable, "-c", code, "compare", "digits", "--seeds", "50", "--results", str(tmp_path / "r.jsonl")]
+    running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "r.jsonl").exists():
+        assert running.poll() is None
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "stopped" in err
+    assert "Traceback" not in err
 
 
 def test_datasets_are_listed():

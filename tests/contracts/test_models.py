@@ -92,6 +92,13 @@ def test_a_class_instead_of_an_instance_is_refused():
         as_estimator(DecisionTreeClassifier)
 
 
+def test_a_regressor_is_refused():
+    from sklearn.tree import DecisionTreeRegressor
+
+    with pytest.raises(ConfigurationError, match="predicts numbers, not classes"):
+        as_estimator(DecisionTreeRegressor())
+
+
 def test_predictions_do_not_depend_on_the_block_size(monkeypatch):
     model = fit_model(as_estimator("tree"), X, LABELS, rng=np.random.default_rng(0))
     whole = model.predict(X)

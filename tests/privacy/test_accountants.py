@@ -231,9 +231,10 @@ def test_pld_leaves_too_many_queries_to_the_others():
 
 def test_a_rerun_costs_as_much_as_one_run_of_both_lengths():
     both = price_together([release(Gaussian(20.0), 30), release(Gaussian(20.0), 10)], DELTA)
-    whole = price(release(Gaussian(20.0), 40), DELTA)
-    assert both == (whole.epsilon, whole.accountant)
-    assert price_together([], DELTA) == price_together([release(Laplace(0.1), 0)], DELTA) == (0.0, "nothing released")
+    assert both == price(release(Gaussian(20.0), 40), DELTA)
+    for nothing in ([], [release(Laplace(0.1), 0)]):
+        with pytest.raises(PrivacyError, match="Nothing was released"):
+            price_together(nothing, DELTA)
 
 
 def test_merging_never_forgets_voters_or_abstentions():
@@ -245,24 +246,24 @@ def test_merging_never_forgets_voters_or_abstentions():
 
 
 def test_different_gaussian_releases_compose_as_one_gaussian():
-    epsilon, how = price_together([release(Gaussian(20.0), 30), release(CONFIDENT, 100)], DELTA, adaptive=True)
+    paid = price_together([release(Gaussian(20.0), 30), release(CONFIDENT, 100)], DELTA, adaptive=True)
     mu = math.sqrt(2 * 30 / 20.0**2 + 100 / 20.0**2 + 2 * 40 / 10.0**2)
-    assert how == "gdp"
-    assert epsilon == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
+    assert (paid.accountant, paid.release.queries) == ("gdp over 2 kinds of release", 130)
+    assert paid.epsilon == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
 
 
 def test_different_releases_cost_no_more_than_their_shares_and_no_less_than_each():
     parts = [release(Laplace(0.05), 40), release(Gaussian(20.0), 40), release(Gumbel(0.05), 10)]
-    epsilon, _ = price_together(parts, DELTA)
+    epsilon = price_together(parts, DELTA).epsilon
     assert max(price(each, DELTA).epsilon for each in parts) <= epsilon
     assert epsilon <= sum(price(each, DELTA / 3).epsilon for each in parts)
-    filtered, how = price_together(parts, DELTA, adaptive=True)
-    assert how == "zcdp"
+    filtered = price_together(parts, DELTA, adaptive=True)
+    assert filtered.accountant == "zcdp over 3 kinds of release"
     # Two Laplace counts are γ²-zCDP at least, Gaussian counts exactly 1/σ², bounded range at most η²/8.
     rho = 40 * 0.05**2 + 40 / 20.0**2 + 10 * 0.1**2 / 8
     expected = RdpAccountant().compose(GaussianDpEvent(1 / math.sqrt(2 * rho))).get_epsilon(DELTA)
-    assert epsilon <= filtered
-    assert filtered == pytest.approx(expected, rel=0.02)
+    assert epsilon <= filtered.epsilon
+    assert filtered.epsilon == pytest.approx(expected, rel=0.02)
 
 
 def test_releases_that_protect_different_things_have_no_common_price():

@@ -202,24 +202,23 @@ class FedKT(Algorithm):
         return count_votes(students, len(server.classes))
 
     def predictions(self, server: Server, bundles: Sequence[Bundle], abstained: list[int]) -> Iterator[Votes]:
-        """Each party's students' predictions on the public rows; a student that fails is left out and named."""
+        """Each party's students' predictions on the public rows; a party whose student fails is named and left out."""
         tasks = [(bundle.models, server.public) for bundle in bundles]
         answers = in_parallel(ask, tasks, jobs=server.jobs)
         heard = 0
         for bundle, answer in zip(bundles, answers, strict=True):
-            usable = [labels for labels in answer if not isinstance(labels, str)]
-            for number, labels in enumerate(answer):
-                if isinstance(labels, str):
-                    server.diary.say(f"Party {bundle.sender!r}, student {number + 1} is left out: {labels}")
-            if usable:
-                heard += 1
-                predictions = np.stack(usable)
-                abstained.append(int((consistent_choice(predictions) == NO_VOTE).sum()))
-                yield predictions
-            else:
-                server.diary.say(f"Party {bundle.sender!r} has no usable student and does not vote.")
+            failed = [f"student {place + 1}: {each}" for place, each in enumerate(answer) if isinstance(each, str)]
+            if failed:
+                # Fewer students agree more easily: with one left out, the party would vote on more rows than others.
+                server.diary.say(f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}")
+                server.diary.figures.setdefault("silent", []).append(bundle.sender)
+                continue
+            heard += 1
+            predictions = np.stack([each for each in answer if not isinstance(each, str)])
+            abstained.append(int((consistent_choice(predictions) == NO_VOTE).sum()))
+            yield predictions
         if heard == 0:
-            raise ModelError("No party sent a student that could be used; there is nothing to vote with.")
+            raise ModelError("No party sent students that can all be used; there is nothing to vote with.")
 
 
 def number_of_queries(queries: float, public_rows: int) -> int:

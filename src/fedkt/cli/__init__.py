@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -45,15 +46,25 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
+class Stopped(Exception):
+    """Ctrl-C was pressed. An exception of our own, because the argument parser swallows KeyboardInterrupt in silence."""
+
+
+def stop(number: int, frame: object) -> None:
+    """What Ctrl-C does."""
+    raise Stopped
+
+
 def main() -> None:
     """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1."""
+    signal.signal(signal.SIGINT, stop)
     try:
         app()
     except FedKTError as error:
         complain(str(error))
-    except OSError as error:
-        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-    except KeyboardInterrupt:
-        complain("stopped by the keyboard; nothing half-written was left behind", code=130)
+    except Stopped:
+        complain("stopped; nothing half-written was left behind", code=130)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))

@@ -65,12 +65,19 @@ class Setting:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
         if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
             raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
-        if self.level in ("L1", "L2") and self.algorithm != "fedkt":
+        if self.party_models and self.algorithm not in ("fedkt", "solo"):
+            raise ConfigurationError(f"Algorithm {self.algorithm!r} pools the rows; there are no parties with models.")
+        if self.level != "L0" and self.algorithm != "fedkt":
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; only fedkt does.")
+        if partition == "column" and self.parties is not None:
+            raise ConfigurationError(
+                "With the partition 'column' the data says who the parties are; leave the number of parties out, or "
+                "choose another partition."
+            )
         return replace(
             self,
             model=self.model or about.model,
-            parties=self.parties if self.parties is not None else about.n_parties,
+            parties=self.parties if self.parties is not None or partition == "column" else about.n_parties,
             partition=partition,
             partitions=(2 if self.level == "L0" else 1) if self.partitions is None else self.partitions,
         )
@@ -122,7 +129,7 @@ def run(
     return Report(
         dataset=full.dataset,
         algorithm=full.algorithm,
-        model=",".join(full.party_models) + f" -> {full.model}" if full.party_models else full.model,
+        model=f"{','.join(full.party_models)} -> {full.model}" if full.party_models else full.model,
         parties=len(parties),
         partitions=getattr(algorithm, "partitions", None),
         subsets=getattr(algorithm, "subsets", None),
@@ -224,7 +231,8 @@ def run_all(
     for number, setting in enumerate(settings):
         full = setting.filled()
         key = fingerprint(full)
-        if key not in known:
+        unmeasured = key in known and known[key].bytes_sent is None and full.algorithm == "fedkt"
+        if key not in known or (unmeasured and options.get("measure_bytes")):
             if on_start is not None:
                 on_start(number, full)
             report = run(full, **options)

@@ -146,6 +146,12 @@ def as_estimator(model: Any) -> Any:
         raise ConfigurationError(
             f"A model is an instance of a scikit-learn compatible classifier or one of {', '.join(MODELS)}; got {what}."
         )
+    from sklearn.base import is_regressor
+
+    if is_regressor(model):
+        raise ConfigurationError(
+            f"{type(model).__name__} predicts numbers, not classes. A model is a classifier, or one of {', '.join(MODELS)}."
+        )
     return model
 
 

@@ -55,7 +55,7 @@ def randomised_response_epsilon(pure: float, queries: int, delta: float) -> floa
 
 
 def _laplace(gamma: float, queries: int, delta: float) -> float:
-    from dp_accounting.pld.privacy_loss_distribution import (  # type: ignore[import-untyped,unused-ignore]
+    from dp_accounting.pld.privacy_loss_distribution import (
         from_laplace_mechanism,
     )
 
@@ -66,7 +66,7 @@ def _laplace(gamma: float, queries: int, delta: float) -> float:
 
 
 def _gaussian(sigma: float, queries: int, delta: float) -> float:
-    from dp_accounting.pld.privacy_loss_distribution import (  # type: ignore[import-untyped,unused-ignore]
+    from dp_accounting.pld.privacy_loss_distribution import (
         from_gaussian_mechanism,
     )
 

@@ -34,7 +34,7 @@ def curve(release: Release) -> Floats:
 
 def from_curve(total: Floats, delta: float) -> float:
     """The smallest ε over all orders, by dp-accounting's conversion of a Rényi curve."""
-    from dp_accounting.rdp import compute_epsilon  # type: ignore[import-untyped,unused-ignore]
+    from dp_accounting.rdp import compute_epsilon
 
     return float(compute_epsilon(orders(), total, delta)[0])
 

@@ -24,7 +24,7 @@ from fedkt.errors import PrivacyError
 from fedkt.privacy.accountant import check_delta, gdp, price, rdp
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian
-from fedkt.privacy.price import Release
+from fedkt.privacy.price import Price, Release
 
 
 def merged(releases: Sequence[Release]) -> list[Release]:
@@ -51,8 +51,8 @@ def merged(releases: Sequence[Release]) -> list[Release]:
     return list(groups.values())
 
 
-def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool = False) -> tuple[float, str]:
-    """The ε of all releases at δ, and how it was found.
+def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool = False) -> Price:
+    """The price of all releases at δ; its `release` is the first kind with the queries of all.
 
     `adaptive` keeps to what also holds, as a filter, when releases are chosen by what earlier ones said.
     """
@@ -66,11 +66,10 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
         )
     groups = merged(releases)
     if not groups:
-        return 0.0, "nothing released"
+        raise PrivacyError("Nothing was released, so there is nothing to price.")
     same = len({(each.voters, each.classes, each.abstentions) for each in releases}) == 1
     if len(groups) == 1 and (same or not adaptive):
-        whole = price(groups[0], delta)
-        return whole.epsilon, whole.accountant
+        return price(groups[0], delta)
     answers = {"pure": sum(each.queries * each.noise.pure() for each in groups)}
     curves = np.array([rdp.curve(each) for each in groups])
     if adaptive:
@@ -84,7 +83,8 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
         share = delta / len(groups)
         answers["shares of δ"] = sum(price(each, share).epsilon for each in groups)
     best = min(answers, key=lambda name: answers[name])
-    return answers[best], best
+    whole = replace(groups[0], queries=sum(each.queries for each in groups))
+    return Price(answers[best], delta, f"{best} over {len(groups)} kinds of release", whole, answers)
 
 
 def _mu(release: Release) -> float:

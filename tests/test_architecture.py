@@ -11,17 +11,18 @@ SOURCE = Path(__file__).parent.parent / "src" / "fedkt"
 
 ALLOWED = {
     "errors": set(),
+    "versions": set(),
     "votes": set(),
     "transport": set(),
     "signing": {"errors"},
     "privacy": {"errors", "votes"},
     "models": {"errors"},
     "data": {"errors"},
-    "bundle": {"errors", "models", "signing"},
+    "bundle": {"errors", "models", "signing", "versions"},
     "federation": {"errors", "bundle", "privacy", "votes"},
     "algorithms": {"errors", "bundle", "federation", "votes", "privacy", "models"},
     "plan": {"errors", "algorithms", "models", "privacy", "data", "signing"},
-    "report": {"errors", "algorithms", "federation", "models", "privacy", "data", "votes"},
+    "report": {"errors", "algorithms", "federation", "models", "privacy", "data", "versions", "votes"},
 }
 EVERYTHING = set(ALLOWED) | {"estimator", "experiments", "party_side", "server_side"}
 ALLOWED["estimator"] = set(ALLOWED)

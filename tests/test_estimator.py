@@ -123,13 +123,50 @@ def test_a_party_may_bring_a_classifier_of_its_own():
     )
     model.fit(X[TRAIN], Y[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
     assert model.score(X[TEST], Y[TEST]) > 0.85
-    with pytest.raises(ConfigurationError, match="names \\['east'\\]"):
-        clone(model).set_params(party_estimators={"east": LogisticRegression()}).fit(X, Y, parties=HOSPITAL)
+    strange = clone(model).set_params(party_estimators={"east": LogisticRegression()}).fit(X, Y, parties=HOSPITAL)
+    assert any("names ['east'], who hold no rows here" in note for note in strange.report_.notes)
+
+
+def test_parties_with_numbers_for_names_are_found_by_their_number():
+    numbers = np.arange(len(Y)) % 2
+    model = FedKTClassifier(DecisionTreeClassifier(), party_estimators={1: LogisticRegression()}, random_state=0)
+    model.fit(X, Y, parties=numbers)
+    assert set(model.report_.party_rows) == {"0", "1"}
+    assert not any("hold no rows" in note for note in model.report_.notes)
+
+
+def test_a_name_from_the_catalogue_can_do_what_its_estimator_can():
+    from scipy.sparse import csr_matrix
+
+    gaps = X.copy()
+    gaps[::7, 3] = np.nan
+    assert FedKTClassifier("hist-boosting", random_state=0, subsets=2).fit(gaps, Y).score(gaps, Y) > 0.8
+    assert FedKTClassifier("tree", random_state=0).fit(csr_matrix(X), Y).score(X, Y) > 0.8
+
+
+def test_a_regressor_is_refused():
+    from sklearn.tree import DecisionTreeRegressor
+
+    with pytest.raises(ConfigurationError, match="not classes"):
+        FedKTClassifier(DecisionTreeRegressor()).fit(X, Y)
+
+
+def test_public_rows_that_cannot_be_matched_or_are_none_are_refused():
+    with pytest.raises(DataError, match="matched by name"):
+        FedKTClassifier(DecisionTreeClassifier()).fit(X, Y, public=pd.DataFrame(X))
+    with pytest.raises(DataError, match="no rows"):
+        FedKTClassifier(DecisionTreeClassifier()).fit(X, Y, public=X[:0])
 
 
 @pytest.mark.parametrize(
     ("parties", "words"),
-    [(["a"], "expected 569 names, got 1"), ([None] * 569, "missing values")],
+    [
+        (["a"], "expected 569 names, got 1"),
+        ([None] * 569, "missing values"),
+        (pd.Series([pd.NA] + ["a"] * 568, dtype="string"), "missing values"),
+        ([float("nan")] + [1.0] * 568, "missing values"),
+        ([1, "1"] + ["1"] * 567, "mixes kinds"),
+    ],
 )
 def test_parties_that_do_not_fit_the_rows_are_refused(parties, words):
     with pytest.raises(DataError, match=words):
@@ -142,6 +179,9 @@ def test_parties_that_do_not_fit_the_rows_are_refused(parties, words):
         ({"level": "L2"}, "needs a noise"),
         ({"public_share": 0}, "public_share"),
         ({"n_parties": 0}, "n_parties"),
+        ({"n_parties": 2.5}, "n_parties"),
+        ({"n_parties": "3"}, "n_parties"),
+        ({"public_share": "a"}, "public_share"),
         ({"partitions": 0}, "partitions"),
         ({"estimator": "no such model"}, "no model"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -26,9 +27,21 @@ from fedkt.report import Report, notes, versions, vote_figures
 MOST_PUBLIC_SHARE = 0.9
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a name is None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    same = value == value
+    return same is not True and not (isinstance(same, (bool, np.bool_)) and bool(same))
+
+
+def resolved(model: Any) -> Any:
+    """The estimator behind a name, an estimator or None (the paper's forest)."""
+    return forest() if model is None else as_estimator(model)
+
+
 def _final_has_probabilities(self: FedKTClassifier) -> bool:
-    final = self.final if self.final is not None else self.estimator
-    return hasattr(forest() if final is None else as_estimator(final), "predict_proba")
+    return hasattr(resolved(self.final if self.final is not None else self.estimator), "predict_proba")
 
 
 class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -100,7 +113,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
         """
         algorithm = FedKT(
-            forest() if self.estimator is None else as_estimator(self.estimator),
+            resolved(self.estimator),
             teacher=self.teacher,
             student=self.student,
             final=self.final,
@@ -133,6 +146,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             public = take_rows(X, aside)
             X, codes, owners = take_rows(X, kept), codes[kept], owners[kept]
         else:
+            if count_rows(public) == 0:
+                raise DataError("`public` has no rows. FedKT needs public rows for the parties to vote on.")
+            if hasattr(public, "iloc") and not hasattr(X, "iloc"):
+                raise DataError(
+                    "`public` is a data frame and X is not, so its columns cannot be matched by name. Pass both as "
+                    "data frames, or both as arrays."
+                )
             public = self._checked_rows(public, reset=False)
         classes = tuple(range(len(self.classes_)))
         members = self._parties(X, codes, owners, public, classes, seed, told)
@@ -169,7 +189,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             seconds=outcome.seconds,
             cpu_seconds=outcome.cpu_seconds if (self.n_jobs or 1) == 1 else None,
             versions=versions(),
-            rows={party.name: len(party.y) for party in members} | {"public": count_rows(public)},
+            rows={"parties": sum(sizes), "public": count_rows(public)},
+            party_rows={party.name: len(party.y) for party in members},
             votes=vote_figures(outcome),
             notes=(*told, *notes(outcome)),
         )
@@ -192,7 +213,11 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = forest() if self.estimator is None else self.estimator
+        try:
+            inner = resolved(self.estimator)
+        except ConfigurationError:
+            # Tags are asked for before anything is checked; `fit` refuses the estimator in words.
+            return tags
         if hasattr(inner, "__sklearn_tags__"):
             given = inner.__sklearn_tags__()
             tags.input_tags.allow_nan = given.input_tags.allow_nan
@@ -212,26 +237,29 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             accept_sparse="csr" if tags.sparse else False,
             ensure_all_finite="allow-nan" if tags.allow_nan else True,
             # Only a pipeline can make something of text.
-            dtype=None if isinstance(self.estimator, Pipeline) else "numeric",
+            dtype=None if isinstance(resolved(self.estimator), Pipeline) else "numeric",
         )
 
     def _owners(self, n_rows: int, parties: ArrayLike | None, rng: np.random.Generator) -> NDArray[np.str_]:
         """The name of the party that holds each row."""
         if parties is None:
-            if self.n_parties < 1:
-                raise ConfigurationError(f"n_parties must be at least 1, got {self.n_parties}.")
+            if isinstance(self.n_parties, bool) or not isinstance(self.n_parties, Integral) or self.n_parties < 1:
+                raise ConfigurationError(f"n_parties is a whole number of at least 1, got {self.n_parties!r}.")
             dealt = rng.permutation(np.arange(n_rows) % self.n_parties)
             return np.array([f"party {number}" for number in dealt])
-        owners = column_or_1d(parties)
+        owners = column_or_1d(np.asarray(parties, dtype=object)).tolist()
         if len(owners) != n_rows:
             raise DataError(f"`parties` names the party of each row: expected {n_rows} names, got {len(owners)}.")
-        if any(owner is None or owner != owner for owner in owners.tolist()):
+        if any(is_missing(owner) for owner in owners):
             raise DataError("`parties` has missing values; every row needs a party.")
-        return np.array([str(owner) for owner in owners.tolist()])
+        names = {owner: str(owner) for owner in owners}
+        if len(set(names.values())) != len(names):
+            raise DataError("`parties` mixes kinds of names (1 and '1'); they would be taken for one party.")
+        return np.array([names[owner] for owner in owners])
 
     def _set_aside(self, n_rows: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Row numbers to keep, and row numbers that serve as public rows."""
-        if not 0 < self.public_share <= MOST_PUBLIC_SHARE:
+        if not isinstance(self.public_share, Real) or not 0 < self.public_share <= MOST_PUBLIC_SHARE:
             raise ConfigurationError(
                 f"public_share must be above 0 and at most {MOST_PUBLIC_SHARE}, got {self.public_share!r}."
             )
@@ -256,11 +284,12 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         told: list[str],
     ) -> list[Party]:
         """One Party per name that still holds rows."""
-        chosen = dict(self.party_estimators or {})
+        chosen = {str(name): each for name, each in (self.party_estimators or {}).items()}
         names = sorted(set(owners.tolist()))
-        unknown = sorted(set(chosen) - set(names))
-        if unknown:
-            raise ConfigurationError(f"party_estimators names {unknown}, but the parties are {names}.")
+        absent = sorted(set(chosen) - set(names))
+        if absent:
+            # In a cross-validation a small party may be missing from a fold, so this is no reason to stop.
+            told.append(f"party_estimators names {absent}, who hold no rows here; the parties are {names}.")
         members = []
         for name in names:
             rows = np.flatnonzero(owners == name)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from fedkt.errors import DataError
 from fedkt.federation import Outcome
 from fedkt.models.prediction import predict_all
 from fedkt.privacy import statement
+from fedkt.versions import versions as versions
 from fedkt.votes import NO_VOTE, Labels
 
 NO_PRIVACY = str(statement("L0", None))
@@ -47,6 +46,7 @@ class Report:
     partition: str = ""
     beta: float | None = None
     rows: dict[str, int] = field(default_factory=dict)
+    party_rows: dict[str, int] = field(default_factory=dict)
     votes: dict[str, Any] = field(default_factory=dict)
     party_accuracy: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -113,21 +113,6 @@ def notes(outcome: Outcome) -> tuple[str, ...]:
     """What the sides wrote down, the server last."""
     told = [note for diary in outcome.parties.values() for note in diary.notes]
     return (*told, *outcome.server.notes)
-
-
-def versions(
-    packages: Sequence[str] = ("numpy", "scikit-learn", "onnx", "onnxruntime", "xgboost-cpu", "xgboost"),
-) -> dict[str, str]:
-    """The versions that a result depends on."""
-    from fedkt import __version__
-
-    found: dict[str, str] = {"fedkt": __version__, "python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:

@@ -58,8 +58,9 @@ def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None
 
     Models that are not ONNX yet are converted and must label every one of `check_rows` as before.
     """
-    from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest, versions
+    from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest
     from fedkt.models.exchange import OnnxModel, to_onnx
+    from fedkt.versions import versions
 
     if bundle.arrays:
         raise BundleError(f"The bundle of {bundle.sender!r} holds arrays {sorted(bundle.arrays)}; only models travel.")

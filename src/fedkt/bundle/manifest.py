@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -38,17 +37,6 @@ class Manifest(BaseModel):
     n_features: Annotated[int, Field(ge=1, le=2**24)]
     versions: Annotated[dict[Text, Text], Field(max_length=20)]
     files: Annotated[tuple[FileEntry, ...], Field(max_length=100_000)]
-
-
-def versions() -> dict[str, str]:
-    """The versions of the libraries that made a bundle."""
-    found = {}
-    for name in ("fedkt", "numpy", "scikit-learn", "onnx"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
 
 
 def parse_manifest(text: bytes, source: str) -> Manifest:

@@ -17,12 +17,12 @@ from fedkt.report import Report
 
 def percent(value: float | None) -> str:
     """A share as a percentage, a dash where there is none."""
-    return "–" if value is None else f"{100 * value:.2f} %"
+    return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def spread(pair: tuple[float, float] | None) -> str:
     """Mean ± standard deviation as percentages."""
-    return "–" if pair is None else f"{100 * pair[0]:.2f} ± {100 * pair[1]:.2f} %"
+    return "–" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f} %"
 
 
 def size(count: float | None) -> str:
@@ -36,8 +36,8 @@ def print_reports(reports: Sequence[Report]) -> None:
     """One row a run, and what was noted."""
     first = reports[0]
     table = Table(title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, seed {first.seed}")
-    for column in ("algorithm", "model", "accuracy", "balanced", "labels right", "ε", "bytes sent", "seconds"):
-        table.add_column(column, justify="left" if column in ("algorithm", "model") else "right")
+    for column in ("algorithm", "model", "accuracy", "balanced", "labels", "ε", "sent", "seconds"):
+        table.add_column(column, justify="left" if column in ("algorithm", "model") else "right", no_wrap=True)
     for report in reports:
         table.add_row(
             report.algorithm,
@@ -69,8 +69,8 @@ def print_summaries(reports: Sequence[Report]) -> None:
         title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, model {first.model}, "
         f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})"
     )
-    for column in ("algorithm", "accuracy", "balanced", "labels right", "bytes sent", "seconds"):
-        table.add_column(column, justify="left" if column == "algorithm" else "right")
+    for column in ("algorithm", "accuracy", "balanced", "labels", "sent", "seconds"):
+        table.add_column(column, justify="left" if column == "algorithm" else "right", no_wrap=True)
     for summary in summarise(reports):
         table.add_row(
             summary.algorithm,

@@ -13,16 +13,27 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
-from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, read_table
+from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, printable, read_table
 from fedkt.data.values import as_key, as_number, keys_of, listed, numbers_of, others, shown
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_CATEGORIES = 1_000
 """Different values of one category column; more are more likely names or dates than categories."""
 
-Name = Annotated[str, Field(min_length=1, max_length=500)]
+MAX_EXAMPLES = 3
+"""Values that a message about unseen categories shows."""
+
+
+def _one_line(text: str) -> str:
+    if not printable(text):
+        raise ValueError(f"{text[:40]!r} has a line break or another character that cannot be printed")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+Value = Annotated[str, Field(max_length=1_000), AfterValidator(_one_line)]
 
 
 class Column(BaseModel):
@@ -34,7 +45,7 @@ class Column(BaseModel):
     kind: Literal["number", "category"]
     missing: bool = False
     """Whether a party may have missing values here; they get a column of their own."""
-    categories: tuple[Annotated[str, Field(max_length=1_000)], ...] = Field(default=(), max_length=MAX_CATEGORIES)
+    categories: tuple[Value, ...] = Field(default=(), max_length=MAX_CATEGORIES)
     fill: FiniteFloat = 0.0
     """What stands in for a missing number: the median of the public rows."""
     mean: FiniteFloat = 0.0
@@ -62,7 +73,9 @@ class Schema(BaseModel):
 
     columns: tuple[Column, ...] = Field(min_length=1, max_length=MAX_COLUMNS)
     label: Name
-    missing_values: tuple[str, ...] = ("", "?", "NA", "N/A", "nan", "NaN", "null")
+    missing_values: tuple[Annotated[Value, Field(max_length=100)], ...] = Field(
+        default=("", "?", "NA", "N/A", "nan", "NaN", "null"), max_length=100
+    )
     """Texts that mean "not known"."""
     unseen: Literal["ignore", "refuse"] = "ignore"
     """What to do with a category that is not in the public rows: encode it as none of them, or refuse the table."""
@@ -93,7 +106,9 @@ class Schema(BaseModel):
     def read(self, path: str | Path, *, labelled: bool = True) -> Table:
         """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width."""
         numbered = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
-        return read_table(path, label=self.label if labelled else None, n_features=max(numbered, default=None))
+        # Files that do not name their label lend it the agreed name, also where nobody needs it.
+        named = self.label if labelled or not names_its_label(path) else None
+        return read_table(path, label=named, least_features=max(numbered, default=0))
 
     def encode(self, table: Table) -> NDArray[np.float32]:
         """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
@@ -139,6 +154,28 @@ class Schema(BaseModel):
         """The table's columns that the schema does not use, apart from the label."""
         known = {column.name for column in self.columns} | {self.label}
         return tuple(name for name in table.columns if name not in known)
+
+    def unseen_values(self, table: Table) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """Column -> how many values are not among its agreed categories, and the first few different ones."""
+        found: dict[str, tuple[int, tuple[str, ...]]] = {}
+        for column in self.columns:
+            if column.kind == "category" and column.name in table.columns:
+                agreed = {as_key(each) for each in column.categories}
+                keys = keys_of(table.columns[column.name], self.missing_values)
+                strange = [key for key in keys if key is not None and key not in agreed]
+                if strange:
+                    found[column.name] = len(strange), tuple(dict.fromkeys(strange))[:MAX_EXAMPLES]
+        return found
+
+    def unseen_notes(self, table: Table) -> tuple[str, ...]:
+        """A sentence for every column with values that are not among its agreed categories."""
+        return tuple(
+            f"{count} of {table.n_rows} values of {name!r} in {table.source} "
+            f"({', '.join(repr(each[:80]) for each in examples)}{', …' if count > len(examples) else ''}) "
+            f"{'is' if count == 1 else 'are'} not among the agreed categories and count{'s' if count == 1 else ''} as "
+            "none of them."
+            for name, (count, examples) in self.unseen_values(table).items()
+        )
 
     def _encode_column(self, column: Column, table: Table, out: NDArray[np.float32]) -> None:
         """Writes the encoded values of one column into `out`, which is all zeros."""
@@ -207,11 +244,12 @@ def fit_schema(
     if not names or not public.n_rows:
         raise DataError(f"{public.source} has no {'columns' if not names else 'rows'} to fit a schema on.")
     unknowns = tuple(Schema.model_fields["missing_values"].default if missing_values is None else missing_values)
-    columns = [_fit_column(public, name, name in chosen, missing, unknowns) for name in names]
     try:
+        columns = [_fit_column(public, name, name in chosen, missing, unknowns) for name in names]
         return Schema(columns=tuple(columns), label=label, missing_values=unknowns, unseen=unseen, scale=scale)
-    except ValueError as reason:
-        raise DataError(f"{public.source} cannot be used as public rows: {reason}") from reason
+    except ValidationError as reason:
+        faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in reason.errors()[:5])
+        raise DataError(f"{public.source} cannot be used as public rows: {reason.title}: {faults}.") from reason
 
 
 def _fit_column(public: Table, name: str, category: bool, missing: str, unknowns: tuple[str, ...]) -> Column:

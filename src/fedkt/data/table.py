@@ -9,11 +9,13 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import unicodedata
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -59,14 +61,17 @@ class Table:
         return Table({name: values[rows] for name, values in self.columns.items()}, self.source, kept[rows])
 
 
-def read_table(path: str | Path, *, label: str | None = None, n_features: int | None = None) -> Table:
+def read_table(
+    path: str | Path, *, label: str | None = None, n_features: int | None = None, least_features: int = 0
+) -> Table:
     """The table in a CSV, Parquet, NPZ or LIBSVM file, told apart by the name's ending.
 
     `label` is the name of the label column; NPZ and LIBSVM, which do not name it, call it so ("label" otherwise).
-    `n_features` is how many features a LIBSVM file has, since trailing ones may never occur in it.
+    `n_features` is how many features a LIBSVM file has, since trailing ones may never occur in it; `least_features` is
+    how many it has at least.
     """
     path = Path(path)
-    ending = "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+    ending = _ending(path)
     if ending not in READERS:
         raise DataError(
             f"{path} has the ending {ending or '(none)'}, which is not read. What works: {', '.join(READERS)}."
@@ -74,11 +79,22 @@ def read_table(path: str | Path, *, label: str | None = None, n_features: int | 
     if not path.is_file():
         raise DataError(f"{path} is not a file. Check the path.")
     try:
+        if READERS[ending] is read_libsvm:
+            return read_libsvm(path, label, n_features, least_features)
         return READERS[ending](path, label, n_features)
     except UnicodeDecodeError as reason:
         raise DataError(f"{path} is not UTF-8 text ({reason}). Save it as UTF-8.") from reason
     except (OSError, EOFError, zlib.error) as reason:
         raise DataError(f"{path} cannot be read: {reason}.") from reason
+
+
+def names_its_label(path: str | Path) -> bool:
+    """Whether a file of this ending says itself which column is the label's; NPZ and LIBSVM take the name we give."""
+    return READERS.get(_ending(Path(path))) not in (read_npz, read_libsvm)
+
+
+def _ending(path: Path) -> str:
+    return "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
 
 
 def read_csv(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
@@ -94,8 +110,13 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None) -> Table:
         raise DataError(f"{source} starts with an empty line; the first line of a CSV file names the columns.")
     if not first:
         raise DataError(f"{source} is empty; a CSV file starts with a line that names the columns.")
-    delimiter = max(",;\t", key=lambda each: len(next(csv.reader([first], delimiter=each))))
-    names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    try:
+        delimiter = max(",;\t", key=lambda each: len(next(csv.reader([first], delimiter=each))))
+        # One reader for header and rows: a line break inside quotes belongs to the name or value it stands in.
+        reader = csv.reader(chain([first], stream), delimiter=delimiter, strict=True)
+        names = [name.strip() for name in next(reader)]
+    except csv.Error as reason:
+        raise DataError(f"{source}, line 1: {reason}.") from reason
     # A forgotten header would otherwise turn the first example into column names.
     if all(_is_number(name) for name in names):
         raise DataError(
@@ -104,8 +125,7 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None) -> Table:
     _check_names(names, source, label)
     rows: list[list[str]] = []
     lines: list[int] = []
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
-    start = 2
+    start = reader.line_num + 1
     try:
         for values in reader:
             if values:
@@ -116,7 +136,7 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None) -> Table:
                     )
                 rows.append(values)
                 lines.append(start)
-            start = reader.line_num + 2
+            start = reader.line_num + 1
     except csv.Error as reason:
         raise DataError(f"{source}, line {start}: {reason}.") from reason
     if not rows:
@@ -160,12 +180,20 @@ def read_npz(path: Path, label: str | None = None, n_features: int | None = None
     """The table in an NPZ file with arrays X (rows, columns) and, where there are any, y and names."""
     try:
         with path.open("rb") as stream:
+            # numpy takes anything else for a pickle, and advises to load it.
+            if stream.read(2) != b"PK":
+                raise ValueError("it does not begin as one does")
+            stream.seek(0)
             file = np.load(stream, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array")
             arrays = {name: file[name] for name in ("X", "y", "names") if name in file.files}
     except (ValueError, zipfile.BadZipFile, MemoryError, AttributeError) as reason:
-        raise DataError(f"{path} is not an NPZ file of plain arrays: {reason}") from reason
+        why = "an array holds Python objects" if "pickle" in str(reason) else str(reason)
+        raise DataError(
+            f"{path} is not an NPZ file of plain arrays: {why.rstrip('.')}. Save numbers and texts with "
+            "np.savez(file, X=rows, y=labels, names=column_names)."
+        ) from reason
     if "X" not in arrays:
         raise DataError(f"{path} has no array 'X'. Save it with np.savez(file, X=rows, y=labels, names=column_names).")
     X = arrays["X"]
@@ -191,7 +219,7 @@ def read_npz(path: Path, label: str | None = None, n_features: int | None = None
     return Table(columns, str(path))
 
 
-def read_libsvm(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
+def read_libsvm(path: Path, label: str | None = None, n_features: int | None = None, least: int = 0) -> Table:
     """The table in a LIBSVM file ("label index:value …" a line), as columns f1 … fd and the label."""
     labels: list[str] = []
     lines: list[int] = []
@@ -216,7 +244,7 @@ def read_libsvm(path: Path, label: str | None = None, n_features: int | None = N
             lines.append(number)
     if not labels:
         raise DataError(f"{path} has no rows.")
-    width = n_features if n_features is not None else max(indices, default=-1) + 1
+    width = n_features if n_features is not None else max(least, max(indices, default=-1) + 1)
     if width < 1:
         raise DataError(f"{path} has labels but no features.")
     _check_size(len(labels), width, str(path))
@@ -267,6 +295,12 @@ def _check_names(names: list[str], source: str, label: str | None) -> None:
             f"{source}: column {names.index('') + 1} of the header has no name. Name it; if it is pandas' row number, "
             "save with index=False."
         )
+    strange = next((name for name in names if not printable(name)), None)
+    if strange is not None:
+        raise DataError(
+            f"{source}: the column name {strange[:80]!r} has a line break or another character that cannot be printed. "
+            "Rename the column."
+        )
     if twice:
         raise DataError(f"{source}: the header names {', '.join(map(repr, twice))} more than once. Rename the columns.")
     if label is not None and label not in names:
@@ -280,6 +314,11 @@ def _check_size(n_rows: int, n_columns: int, source: str) -> None:
             f"{source} has {n_rows:,} rows and {n_columns:,} columns; at most {MAX_COLUMNS:,} columns and "
             f"{MAX_VALUES:,} values are read."
         )
+
+
+def printable(text: str) -> bool:
+    """Whether text is one line that a terminal shows as it is; unusual spaces are let through."""
+    return all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
 
 
 def _is_number(text: str) -> bool:

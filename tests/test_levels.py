@@ -12,7 +12,7 @@ from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.algorithms.levels import calibrated, cautions
 from fedkt.errors import ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, simulate
-from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Ledger, Release, statement, total
+from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Ledger, Release, price_together, statement
 from fedkt.privacy.accountant import price
 from fedkt.privacy.book import Book
 
@@ -255,7 +255,7 @@ def test_the_cap_on_answers_is_paid_once_per_partition():
     figures = {"public_rows": 200, "classes": 2, "party_rows": [100], "delta": 1e-5}
     single = Release(noise, 50, 5, 2, "record")
     assert two.price(**figures).epsilon > one.price(**figures).epsilon
-    assert two.price(**figures).epsilon == total([single, single], 1e-5).epsilon
+    assert two.price(**figures).epsilon == price_together([single, single], 1e-5).epsilon
 
 
 def test_few_parties_and_a_large_delta_are_warned_of_with_numbers():
@@ -290,7 +290,7 @@ def test_calibrated_noise_keeps_its_promise_and_wastes_little(level, mechanism):
 
 def test_different_noises_on_one_party_compose():
     first, second = Release(Laplace(0.1), 20, 5, 2, "record"), Release(Gaussian(5.0), 20, 5, 2, "record")
-    together = total([first, second], 1e-5)
+    together = price_together([first, second], 1e-5)
     assert together.epsilon >= max(price(each, 1e-5).epsilon for each in (first, second))
     assert together.epsilon <= sum(price(each, 5e-6).epsilon for each in (first, second))
 
@@ -298,8 +298,8 @@ def test_different_noises_on_one_party_compose():
 def test_releases_about_different_units_have_no_common_price():
     party = Release(Laplace(0.1), 5, 20, 2, "party")
     record = Release(Laplace(0.1), 5, 20, 2, "record")
-    with pytest.raises(PrivacyError, match="different units"):
-        total([party, record], 1e-5)
+    with pytest.raises(PrivacyError, match="different things"):
+        price_together([party, record], 1e-5)
 
 
 def test_a_bare_release_takes_away_every_promise():

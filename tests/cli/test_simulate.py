@@ -102,7 +102,7 @@ def test_ctrl_c_is_answered_in_words_and_with_code_130(tmp_path):
         assert running.poll() is None
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "stopped" in err
     assert "Traceback" not in err

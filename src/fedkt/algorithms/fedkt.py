@@ -22,7 +22,7 @@ from fedkt.federation import Algorithm, Party, Server, in_parallel
 from fedkt.models.base import count_rows, fit_model, one_thread, take_rows
 from fedkt.models.catalogue import roles
 from fedkt.models.prediction import predict_all
-from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, total
+from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_choice, consistent_votes, count_votes
 
 LOST = 5
@@ -105,7 +105,7 @@ class FedKT(Algorithm):
     def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
         """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4)."""
         owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
-        prices = [total(releases, delta) for releases in owners]
+        prices = [price_together(releases, delta) for releases in owners]
         return max(prices, key=lambda each: each.epsilon) if prices else None
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:

@@ -47,7 +47,7 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
 
 
 class Stopped(Exception):
-    """Ctrl-C was pressed. An exception of our own, because the argument parser swallows KeyboardInterrupt in silence."""
+    """Ctrl-C was pressed. Our own exception, because the argument parser swallows KeyboardInterrupt in silence."""
 
 
 def stop(number: int, frame: object) -> None:

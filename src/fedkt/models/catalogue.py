@@ -150,7 +150,8 @@ def as_estimator(model: Any) -> Any:
 
     if is_regressor(model):
         raise ConfigurationError(
-            f"{type(model).__name__} predicts numbers, not classes. A model is a classifier, or one of {', '.join(MODELS)}."
+            f"{type(model).__name__} predicts numbers, not classes. A model is a classifier, or one of: "
+            f"{', '.join(MODELS)}."
         )
     return model
 

@@ -1,10 +1,11 @@
 """The privacy layer: usable alone, blind to models and data."""
 
+from fedkt.privacy.accountant.together import price_together
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian
 from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
-from fedkt.privacy.ledger import LEVELS, UNITS, Ledger, check_level, total
+from fedkt.privacy.ledger import LEVELS, UNITS, Ledger, check_level
 from fedkt.privacy.mechanisms import NOISES, make_noise
 from fedkt.privacy.price import Noise, Price, Release
 from fedkt.privacy.statement import Statement, statement
@@ -24,6 +25,6 @@ __all__ = [
     "Statement",
     "check_level",
     "make_noise",
+    "price_together",
     "statement",
-    "total",
 ]

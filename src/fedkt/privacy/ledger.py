@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedkt.errors import ConfigurationError, PrivacyError
+from fedkt.privacy.accountant.together import price_together
 from fedkt.privacy.book import Book, Entry, Spending, reserve
-from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.price import Noise, Price, Release, Unit
 from fedkt.votes import Labels, winners
 
@@ -90,13 +90,13 @@ class Ledger:
             return None
         if self.bare:
             raise PrivacyError("Labels also left without noise: nothing can be promised about this side.")
-        return total(self.releases, self.delta)
+        return price_together(self.releases, self.delta)
 
     def _reserve(self, asked: Release, purpose: str) -> None:
         spending = Spending.of(asked, who=self.owner, purpose=purpose, plan=self.plan)
         limit = math.inf if self.budget is None else self.budget
         if self.book is None:
-            cost = total([*self.releases, asked], self.delta).epsilon
+            cost = price_together([*self.releases, asked], self.delta).epsilon
             if cost > limit:
                 raise PrivacyError(
                     f"The budget of {self.owner!r} does not cover this release: with it epsilon would be {cost:.4g} at "
@@ -125,7 +125,7 @@ def same_spending(entry: Entry, spending: Spending) -> bool:
 
 
 def total_of(entries: Sequence[Entry], delta: float) -> float:
-    """ε of everything in a list of ledger entries."""
+    """ε of everything in a list of ledger entries; later releases may have been chosen by what earlier ones said."""
     from fedkt.privacy.mechanisms import make_noise
 
     releases = [
@@ -140,41 +140,4 @@ def total_of(entries: Sequence[Entry], delta: float) -> float:
         )
         for entry in entries
     ]
-    return total(releases, delta).epsilon if releases else 0.0
-
-
-def total(releases: Sequence[Release], delta: float) -> Price:
-    """What several releases about the same unit cost together.
-
-    Releases that differ only in their number of queries are one release with all of them, priced by every accountant.
-    Different ones compose by their Rényi curves, which add up.
-    """
-    from fedkt.privacy.accountant import price, rdp
-
-    merged: dict[Release, int] = {}
-    parts: list[Release] = []
-    for each in releases:
-        if isinstance(each.noise, ConfidentGaussian):
-            # Its cap on answers holds per release: two releases may answer twice as often.
-            parts.append(each)
-        else:
-            alike = replace(each, queries=0)
-            merged[alike] = merged.get(alike, 0) + each.queries
-    parts += [replace(alike, queries=queries) for alike, queries in merged.items()]
-    if not parts:
-        raise PrivacyError("Nothing was released, so there is nothing to price.")
-    if len({(part.unit, part.adjacency) for part in parts}) > 1:
-        raise PrivacyError(
-            "Releases that protect different units (a party, a record) have no common price. Keep a ledger for each."
-        )
-    if len(parts) == 1:
-        return price(parts[0], delta)
-    from dp_accounting.rdp import compute_epsilon
-
-    curve = np.sum([rdp.curve(part) for part in parts], axis=0)
-    composed = float(compute_epsilon(rdp.orders(), curve, delta)[0])
-    added = sum(price(part, delta / len(parts)).epsilon for part in parts)
-    answers = {"rdp": composed, "sum": added}
-    best = min(answers, key=lambda name: answers[name])
-    whole = replace(parts[0], queries=sum(part.queries for part in parts))
-    return Price(answers[best], delta, f"{best} over {len(parts)} kinds of release", whole, answers)
+    return price_together(releases, delta, adaptive=True).epsilon if releases else 0.0

@@ -33,6 +33,8 @@ class Diary:
 
     notes: list[str] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
+    bare_votes: list[Any] = field(default_factory=list, repr=False)
+    """Votes before their noise, kept only where a simulation asked for the confidential diagnostic."""
 
     def say(self, note: str) -> None:
         """Keep a sentence for the report."""
@@ -56,6 +58,8 @@ class Side:
     """None draws privacy noise from the operating system's entropy. A seed is for tests and simulations: whoever knows
     it can take the noise off again. A live side may keep a secret one, so that a resumed run releases the same labels.
     """
+    diagnostic: bool = field(default=False, kw_only=True)
+    """Keep bare votes in the diary, for the paper's data-dependent ε. For simulations only."""
     ledger: Ledger = field(default_factory=Ledger, kw_only=True)
     """The door through which this side's labels leave a vote, and its budget."""
 

@@ -80,6 +80,30 @@ def test_a_choice_that_cannot_work_is_one_sentence_and_exit_code_1(words, said):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("level", ["L1", "L2"])
+def test_the_data_dependent_figure_is_printed_as_confidential_and_stored_nowhere(tmp_path, level):
+    words = (
+        "simulate",
+        "digits",
+        *QUICK,
+        "--level",
+        level,
+        "--mechanism",
+        "laplace",
+        "--gamma",
+        "0.5",
+        "--queries",
+        "9",
+    )
+    done = fedkt(*words, "--diagnostic", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "confidential: depends on the private votes, do not publish" in done.stderr
+    assert json.loads(done.stdout)["epsilon"] > 0
+    plain = fedkt(*words, "--json", cwd=tmp_path)
+    assert "confidential" not in plain.stderr
+    assert set(json.loads(plain.stdout)) == set(json.loads(done.stdout))
+
+
 def test_missing_data_says_where_it_was_looked_for(tmp_path):
     done = fedkt("simulate", "adult", "--data-dir", str(tmp_path / "nowhere"))
     assert done.returncode == 1

@@ -179,8 +179,15 @@ class FedKT(Algorithm):
         queries = self.query_rows(count_rows(server.public))
         assert queries is not None
         asked = replace(server, public=take_rows(server.public, queries))
+
+        def count() -> Votes:
+            votes = consistent_votes(self.predictions(asked, bundles, []), len(server.classes))
+            if server.diagnostic:
+                server.diary.bare_votes.append(votes)
+            return votes
+
         labels = server.ledger.release(
-            lambda: consistent_votes(self.predictions(asked, bundles, []), len(server.classes)),
+            count,
             self.noise,
             queries=len(queries),
             voters=len(bundles),

@@ -78,6 +78,8 @@ def learn_student(
         votes = np.zeros((count_rows(rows), len(party.classes)), dtype=np.int64)
         for predictions in in_parallel(teach, tasks, jobs=party.jobs, progress=party.progress):
             votes += count_votes(predictions, len(party.classes))
+        if party.diagnostic and noise is not None:
+            party.diary.bare_votes.append(votes)
         return votes
 
     with one_thread():

@@ -38,6 +38,9 @@ def simulate(
     data_dir: options.DataDir = None,
     bytes_: options.Bytes = False,
     report: options.Report = None,
+    diagnostic: Annotated[
+        bool, typer.Option("--diagnostic", help="Also print the paper's data-dependent ε. Confidential.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Run one algorithm with all parties on this machine.
@@ -55,7 +58,8 @@ def simulate(
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
     from fedkt.cli.output import print_json, progress_bar
-    from fedkt.cli.tables import print_reports, write_report
+    from fedkt.cli.tables import print_diagnostic, print_reports, write_report
+    from fedkt.errors import ConfigurationError
     from fedkt.experiments.runner import Setting, run
 
     setting = Setting(
@@ -81,6 +85,8 @@ def simulate(
         delta=delta,
         queries=options.number_or_fraction(queries),
     ).filled()
+    if diagnostic and (level == "L0" or mechanism != "laplace" or gamma is None):
+        raise ConfigurationError("--diagnostic needs --level L1 or L2 with --mechanism laplace and --gamma.")
     with progress_bar(f"{algorithm} on {dataset}", quiet=as_json) as bar:
         result = run(
             setting,
@@ -89,6 +95,7 @@ def simulate(
             measure_bytes=bytes_,
             command=options.this_command(),
             progress=bar,
+            diagnostic=print_diagnostic if diagnostic else None,
         )
     if as_json:
         print_json(result.as_dict())

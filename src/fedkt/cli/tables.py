@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-from fedkt.cli.output import stdout
+from fedkt.cli.output import stderr, stdout
 from fedkt.data import load
 from fedkt.experiments.figures import partition_bubbles
 from fedkt.experiments.page import write_page
-from fedkt.experiments.runner import Setting, draw_parties, summarise
+from fedkt.experiments.runner import Setting, data_dependent, draw_parties, summarise
+from fedkt.federation import Outcome
 from fedkt.report import Report
 
 
@@ -59,6 +60,16 @@ def print_reports(reports: Sequence[Report]) -> None:
     stdout.print(f"Privacy: {first.privacy}", soft_wrap=True)
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         stdout.print(f"Note: {note}", markup=False)
+
+
+def print_diagnostic(outcome: Outcome, setting: Setting) -> None:
+    """The paper's data-dependent ε, on stderr: it is not part of any result."""
+    found = data_dependent(outcome, setting)
+    stderr.print(
+        "confidential: depends on the private votes, do not publish: the paper's data-dependent epsilon is "
+        f"{found.epsilon:.4f} (moments up to 8: {found.epsilon_8:.4f}) at delta {found.delta:g}.",
+        soft_wrap=True,
+    )
 
 
 def print_summaries(reports: Sequence[Report]) -> None:

@@ -18,8 +18,9 @@ from fedkt.bundle import Bundle, pack
 from fedkt.data import DATASETS, Dataset, load
 from fedkt.data.partition import PARTITIONERS, partition
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.federation import Party, Progress, Server, seed_for, simulate
-from fedkt.privacy import Noise, make_noise, statement
+from fedkt.federation import Outcome, Party, Progress, Server, seed_for, simulate
+from fedkt.privacy import Laplace, Noise, make_noise, statement
+from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.report import Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures
 
 
@@ -91,12 +92,13 @@ def run(
     measure_bytes: bool = False,
     command: str = "",
     progress: Progress | None = None,
+    diagnostic: Callable[[Outcome, Setting], None] | None = None,
 ) -> Report:
     """Draw the split and the parties from the seed, run the algorithm, and measure it on the test rows."""
     full = setting.filled()
     data = load(full.dataset, seed=full.seed, data_dir=data_dir)
     owners = draw_parties(full, data)
-    parties = assemble(full, data, owners)
+    parties = [replace(party, diagnostic=diagnostic is not None) for party in assemble(full, data, owners)]
     assert full.model is not None
     sizes = [len(party.y) for party in parties]
     algorithm = ALGORITHMS[full.algorithm](
@@ -123,8 +125,11 @@ def run(
         data.classes,
         seed_for(full.seed, "the server"),
         noise_seed=seed_for(full.seed, "the server's noise"),
+        diagnostic=diagnostic is not None,
     )
     outcome = simulate(algorithm, parties, server, jobs=jobs, progress=progress)
+    if diagnostic is not None:
+        diagnostic(outcome, full)
     plain, balanced = accuracies(outcome.final.models, data.X_test, data.y_test)
     return Report(
         dataset=full.dataset,
@@ -154,6 +159,17 @@ def run(
         party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
         notes=(*cautions(full.level, price, sizes), *notes(outcome)),
     )
+
+
+def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:
+    """The paper's data-dependent ε of a simulated run (confidential: it depends on the votes)."""
+    noise = make_noise(setting.mechanism or "", dict(setting.scale))
+    if not isinstance(noise, Laplace):
+        raise ConfigurationError("The paper's data-dependent epsilon is for laplace noise with a given --gamma.")
+    if setting.level == "L1":
+        return diagnose(outcome.server.bare_votes[0], noise, setting.delta)
+    votes = [np.concatenate(diary.bare_votes) for diary in outcome.parties.values()]
+    return diagnose_parties(votes, noise, setting.delta)
 
 
 def chosen_noise(setting: Setting, data: Dataset, sizes: Sequence[int]) -> Noise | None:

@@ -9,12 +9,19 @@ import typer
 
 from fedkt.cli import options
 
-app = typer.Typer(help="Make a key to sign bundles with.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Make a key to sign bundles with."""
+    """Make a key to sign bundles with.
+
+    [bold]Examples[/bold]
+
+      fedkt keys new north
+
+      fedkt plan new … --key north=north.pub
+    """
 
 
 @app.command()

@@ -38,6 +38,7 @@ def party(
     from dataclasses import asdict
 
     from fedkt.cli.output import print_json, progress_bar, stderr, stdout
+    from fedkt.data.values import plural
     from fedkt.party_side import read_key, run_party
     from fedkt.plan import read_plan
 
@@ -61,7 +62,7 @@ def party(
         print_json({**asdict(sent), "path": str(sent.path)})
         return
     stdout.print(
-        f"{sent.path}: {sent.students} students from {sent.rows} rows, {sent.bytes:,} bytes, "
+        f"{sent.path}: {plural(sent.students, 'student')} from {plural(sent.rows, 'row')}, {sent.bytes:,} bytes, "
         f"{'signed' if sent.signed else 'not signed'}, plan {sent.plan[:12]}.",
         markup=False,
         highlight=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,19 @@ import typer
 
 from fedkt.cli import options
 
-app = typer.Typer(help="Make or read the plan that everyone agrees on.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Make or read the plan that everyone agrees on.
+
+    [bold]Examples[/bold]
+
+      fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
+
+      fedkt plan check plan.toml --public public.csv
+    """
 
 
 @app.command()
@@ -51,6 +64,10 @@ def new(
     missing: Annotated[
         str, typer.Option(help="Columns that may have gaps at a party: allow (all), as-seen (in public) or refuse.")
     ] = "allow",
+    unseen: Annotated[
+        str,
+        typer.Option(help="A category that is not in the public rows: ignore (none of them, with a note) or refuse."),
+    ] = "ignore",
     task: Annotated[str | None, typer.Option(help="A name for it. Default: the label's.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the plan.")] = Path("plan.toml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite a plan that is there.")] = False,
@@ -73,6 +90,8 @@ def new(
         raise ConfigurationError(f"{output} is there already. Bundles belong to one plan: use --force to replace it.")
     if missing not in ("allow", "as-seen", "refuse"):
         raise ConfigurationError(f"--missing is allow, as-seen or refuse, got {missing!r}.")
+    if unseen not in ("ignore", "refuse"):
+        raise ConfigurationError(f"--unseen is ignore or refuse, got {unseen!r}.")
     label = label or asked("Column to predict", "--label outcome")
     labels = options.names(classes or asked("Labels that may occur, with commas", "--classes yes,no"))
     members = party or options.names(asked("Names of the parties, with commas", "--party north --party south"))
@@ -88,6 +107,7 @@ def new(
         categorical=categorical or (),
         ignore=ignore or (),
         missing=missing,  # type: ignore[arg-type]
+        unseen=unseen,  # type: ignore[arg-type]
         task=task,
         partitions=partitions,
         subsets=subsets,
@@ -160,4 +180,4 @@ def public_key(text: str) -> str:
 
 def whole_number(text: str) -> bool:
     """Whether a text is a whole number as it would be written back."""
-    return text.lstrip("-").isdecimal() and str(int(text)) == text
+    return re.fullmatch("-?[0-9]{1,18}", text) is not None and str(int(text)) == text

@@ -38,12 +38,13 @@ def predict(
     if as_json:
         said = {"rows": len(predicted.labels), "accuracy": predicted.accuracy, "plan": final.card.plan}
         told = {"output": str(output)} if output is not None else {"predictions": predicted.labels}
-        print_json({**said, **told, "note": predicted.note or None})
+        print_json({**said, **told, "note": " ".join(predicted.notes) or None})
         return
     if output is None:
         sys.stdout.write(to_csv(predicted))
     if predicted.accuracy is not None:
         count = len(predicted.labels)
-        stderr.print(f"accuracy {predicted.accuracy:.2%} on {count} labelled rows", highlight=False)
-    if predicted.note:
-        stderr.print(predicted.note, markup=False, highlight=False, soft_wrap=True)
+        rows_ = "1 labelled row" if count == 1 else f"{count} labelled rows"
+        stderr.print(f"accuracy {predicted.accuracy:.2%} on {rows_}", highlight=False)
+    for note in predicted.notes:
+        stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fedkt.server_side.host import Hosted
 
 
+COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"}
+
+
 def server(
     plan: Plan,
     public: Public,
@@ -69,6 +72,7 @@ def print_hosted(hosted: Hosted) -> None:
     from rich.table import Table
 
     from fedkt.cli.output import stdout
+    from fedkt.data.values import plural
 
     report = hosted.report
     table = Table(title=f"Plan {hosted.plan[:12]}: {escape(report.dataset)}")
@@ -79,7 +83,7 @@ def print_hosted(hosted: Hosted) -> None:
         table.add_row(
             escape(each.party or "?"),
             escape(each.file),
-            "[red]refused[/red]" if each.reason else "[green]counted[/green]",
+            COLOURS.get(each.status, "[red]{}[/red]").format(each.status),
             "–" if each.bundle is None else str(len(each.bundle.models)),
             f"{each.bytes:,}",
             "–" if alone is None else f"{100 * alone:.2f} %",
@@ -88,13 +92,13 @@ def print_hosted(hosted: Hosted) -> None:
         if name not in {each.party for each in hosted.arrivals}:
             table.add_row(escape(name), "–", "[yellow]missing[/yellow]", "–", "–", "–")
     stdout.print(table)
-    lines = [f"refused: {each.file}: {each.reason}" for each in hosted.arrivals if each.reason]
+    lines = [f"{each.status}: {each.file}: {each.reason}" for each in hosted.arrivals if each.reason]
     lines += [f"note: {note}" for note in report.notes]
     if report.accuracy is not None and report.balanced_accuracy is not None:
         alone_mean = sum(report.party_accuracy.values()) / max(len(report.party_accuracy), 1)
         lines.append(
             f"Final model: accuracy {report.accuracy:.2%}, balanced {report.balanced_accuracy:.2%} on "
-            f"{report.rows['test']} test rows; a party's students alone: {alone_mean:.2%} on average."
+            f"{plural(report.rows['test'], 'test row')}; a party's students alone: {alone_mean:.2%} on average."
         )
     lines += [f"Privacy: {report.privacy}.", f"{hosted.final}: use it with  fedkt predict {hosted.final} new.csv"]
     for line in lines:

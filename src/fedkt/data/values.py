@@ -82,6 +82,11 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
     return numbers
 
 
+def plural(count: int, noun: str) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def others(rows: Sequence[int] | NDArray[np.int64]) -> str:
     """How many more rows than the first one are meant, in words."""
     return f" (and {len(rows) - 1} more row{'s' * (len(rows) > 2)})" if len(rows) > 1 else ""

@@ -6,6 +6,7 @@ which agreed class it means itself, so a receiver needs neither the estimator's 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,11 @@ def _graph_bytes(estimator: Any, labels: list[int], n_features: int, *, double: 
     elif (forest := tree_graphs.forest_of(estimator)) is not None:
         proto = tree_graphs.forest_graph(forest, labels, n_features)
     else:
-        proto = _tidied(_converted(estimator, n_features, double=double), labels, n_features, double=double)
+        with warnings.catch_warnings():
+            # The converter reads attributes of SVC that scikit-learn will drop; its user can do nothing about it.
+            warnings.filterwarnings("ignore", r"Attribute `prob[AB]_` was deprecated", FutureWarning)
+            converted = _converted(estimator, n_features, double=double)
+        proto = _tidied(converted, labels, n_features, double=double)
     return bytes(proto.SerializeToString(deterministic=True))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fedkt.data.values import plural
+
 if TYPE_CHECKING:
     from fedkt.plan import Plan
 
@@ -82,7 +84,7 @@ def _columns(columns: list[dict[str, Any]]) -> str:
 def explain(plan: Plan) -> str:
     """In words: what everybody agrees on, what travels, and what is (not) protected."""
     s, t, n = plan.partitions, plan.subsets, len(plan.names)
-    students = "1 student" if s == 1 else f"{s} students"
+    students = plural(s, "student")
     schema = plan.columns
     categories = sum(column.kind == "category" for column in schema.columns)
     signing = [name for name in plan.names if name in plan.keys]
@@ -99,14 +101,18 @@ def explain(plan: Plan) -> str:
         f"  Question    column {schema.label!r} is one of {_some(plan.classes)}",
         f"  Parties     {n}: {_some(plan.names)}; needed: {needed}",
         f"  Signatures  {_some(signing) + ' must sign' if signing else 'none: anybody can send a bundle in any name'}",
-        f"  Public rows {plan.public.rows} rows in {plan.public.file} (SHA-256 {plan.public.sha256[:12]}…)",
-        f"  Columns     {len(schema.columns)} ({categories} categories), which become {schema.n_features} numbers; "
+        f"  Public rows {plural(plan.public.rows, 'row')} in {plan.public.file} (SHA-256 {plan.public.sha256[:12]}…)",
+        f"  Columns     {len(schema.columns)} ({categories} of them categories), encoded as "
+        f"{plural(schema.n_features, 'number')}; "
         "categories, fills and scales come from the public rows only",
+        "              A category that is not among the agreed ones "
+        + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),
         f"  Models      {_models(plan)}",
         f"  Seed        {seed}",
         "",
         "What happens",
-        f"  Each party cuts its rows {s} {_times(s)} into {t} subsets, trains a teacher on each, lets the {t} vote",
+        f"  Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
+        f"the {t} vote",
         f"  on the public rows, and trains a student on the winning labels: {students} a party.",
         "  The server counts a party's vote where all its students agree, and trains the final model "
         f"({chosen.final or chosen.default}).",
@@ -128,10 +134,6 @@ def _models(plan: Plan) -> str:
     roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(chosen, role))]
     own = [f"{party} uses {family}" for party, family in chosen.parties.items()]
     return "; ".join([chosen.default, *roles, *own])
-
-
-def _times(count: int) -> str:
-    return "time" if count == 1 else "times"
 
 
 def _some(values: Any) -> str:

@@ -22,7 +22,7 @@ from fedkt.data.table import Table
 from fedkt.errors import DataError, ModelError
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits, check_graph
-from fedkt.plan import MAX_CLASSES, Class, Part, Plan, Text
+from fedkt.plan import MAX_CLASSES, Class, Part, Plan, Text, faults_of
 from fedkt.transport.folder import read_at_most
 
 NOTE = "fedkt"
@@ -36,7 +36,8 @@ PREDICTION = "prediction"
 class Card(Part):
     """What a final file says about itself."""
 
-    format: Literal[1] = 1
+    # Not Literal[1], which takes true for 1.
+    format: Annotated[int, Field(ge=1, le=1)] = 1
     task: Text
     plan: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     level: Literal["L0", "L1", "L2"]
@@ -59,7 +60,7 @@ class Predictions:
     table: Table
     labels: tuple[str | int, ...]
     accuracy: float | None
-    note: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def write_final(model: OnnxModel, plan: Plan) -> bytes:
@@ -98,9 +99,8 @@ def parse_card(data: bytes, source: str) -> Card:
     try:
         return Card.model_validate_json(note, strict=True)
     except ValidationError as reason:
-        first = reason.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(each) for each in first["loc"])[:100]
-        raise ModelError(f"{source}: what it says about itself is wrong at {where!r}: {first['msg']}.") from reason
+        where, _, words = faults_of(reason)[0]
+        raise ModelError(f"{source}: what it says about itself is wrong at {where[:100]!r}: {words}.") from reason
 
 
 def find_note(data: bytes, source: str) -> str:
@@ -158,13 +158,13 @@ def predict_file(final: FinalModel, path: str | Path) -> Predictions:
     schema = final.card.columns
     table = schema.read(path, labelled=False)
     codes = final.model.predict(schema.encode(table))
-    accuracy, note = None, ""
+    accuracy, notes = None, list(schema.unseen_notes(table))
     if schema.label in table.columns:
         try:
             accuracy = float(np.mean(codes == schema.labels(table, final.card.classes)))
         except DataError as reason:
-            note = f"No accuracy: {reason}"
-    return Predictions(table, tuple(final.card.classes[code] for code in codes), accuracy, note)
+            notes.append(f"No accuracy: {reason}")
+    return Predictions(table, tuple(final.card.classes[code] for code in codes), accuracy, tuple(notes))
 
 
 def to_csv(predictions: Predictions) -> str:

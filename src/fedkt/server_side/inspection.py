@@ -21,13 +21,22 @@ def describe_file(path: Path, plan: Plan | None = None) -> dict[str, Any]:
     data = read_at_most(path, limits.bundle_bytes)
     if data is None:
         raise BundleError(f"{path} is larger than {limits.bundle_bytes:,} bytes, which are not read.")
-    described = describe_bundle if data[:2] == b"PK" else describe_final
-    return described(data, path, plan)
+    if data[:2] == b"PK":
+        return describe_bundle(data, path, plan)
+    if path.suffix.lower() == ".toml":
+        raise BundleError(
+            f"{path} is no bundle and no final model: inspect takes a party's .fedkt file or a final.onnx. "
+            f"What a plan says:  fedkt plan check {path}"
+        )
+    try:
+        return describe_final(data, path, plan)
+    except ModelError as reason:
+        raise ModelError(f"{reason} (inspect takes a party's .fedkt file or a final.onnx.)") from reason
 
 
 def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]:
     """A party's bundle: its manifest, its signature, its models."""
-    from fedkt.server_side.host import look
+    from fedkt.server_side.inbox import look
 
     manifest = peek(data, source=str(path))
     archive = Archive(data, str(path), Limits())

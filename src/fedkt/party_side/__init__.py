@@ -1,0 +1,107 @@
+"""A live party: its own file and the plan in, one bundle out.
+
+A party that is killed half-way starts again with the same plan, data and library versions, goes on where it stopped
+and sends the same bytes (see `shelf`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fedkt.bundle import pack
+from fedkt.errors import DataError
+from fedkt.federation import Diary, Party, Progress
+from fedkt.party_side.keys import check_key, read_key, write_keys
+from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
+from fedkt.plan import Plan, file_digest
+from fedkt.signing import SigningKey
+from fedkt.transport.folder import write_atomically
+
+__all__ = ["Sent", "Shelf", "read_key", "run_party", "write_keys"]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a party has written, and what it should know about it."""
+
+    path: Path
+    party: str
+    plan: str
+    students: int
+    resumed: int
+    """Students that an earlier, interrupted run had finished."""
+    rows: int
+    bytes: int
+    sha256: str
+    signed: bool
+    notes: tuple[str, ...]
+
+
+def run_party(
+    plan: Plan,
+    name: str,
+    *,
+    data: Path,
+    public: Path,
+    outbox: Path,
+    key: SigningKey | None = None,
+    jobs: int = 1,
+    work: Path | None = None,
+    progress: Progress | None = None,
+) -> Sent:
+    """Train this party's students and write outbox/<name>.fedkt; the working folder is removed once it is there."""
+    plan.require(name)
+    check_key(plan, name, key)
+    rows = plan.columns.encode(plan.read_public(public))
+    if file_digest(data) == plan.public.sha256:
+        raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
+    table = plan.columns.read(data)
+    X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
+    diary = Diary()
+    if unused := plan.columns.unused(table):
+        diary.say(f"{data} has columns that were not agreed on and are not used: {', '.join(unused[:20])}.")
+    absent = [str(each) for place, each in enumerate(plan.classes) if not (y == place).any()]
+    if absent:
+        diary.say(f"No row of {data} is labelled {', '.join(absent[:20])}; the other parties may know it.")
+    for note in plan.columns.unseen_notes(table):
+        diary.say(note)
+    folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
+    with working_for(name, folder):
+        seed = claim_shelf(folder, plan, name, file_digest(data), diary)
+        shelf = Shelf(folder, rows, len(plan.classes), diary)
+        finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
+        if finished:
+            were = "was" if finished == 1 else "were"
+            diary.say(f"{finished} of {plan.partitions} students {were} finished by an earlier run and kept.")
+        party = Party(
+            rows,
+            plan.classes,
+            seed,
+            name=name,
+            X=X,
+            y=y,
+            model=plan.models.parties.get(name),
+            shelf=shelf,
+            jobs=jobs,
+            diary=diary,
+            progress=None if progress is None else Steps(progress, shelf, plan.partitions),
+        )
+        bundle = replace(plan.algorithm().party_step(party, None), plan=plan.digest)
+        packed = pack(bundle, check_rows=rows, key=key)
+        path = outbox / f"{name}.fedkt"
+        write_atomically(path, packed)
+        clear(folder)
+    return Sent(
+        path=path,
+        party=name,
+        plan=plan.digest,
+        students=len(bundle.models),
+        resumed=finished,
+        rows=len(y),
+        bytes=len(packed),
+        sha256=hashlib.sha256(packed).hexdigest(),
+        signed=key is not None,
+        notes=tuple(diary.notes),
+    )

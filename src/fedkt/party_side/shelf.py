@@ -1,0 +1,227 @@
+"""The shelf: finished students in a working folder, which survives being killed and belongs to one run only.
+
+A shelf belongs to one plan, one party, one data file and one set of library versions. Only files that fedkt has put
+there are ever removed, and only one process at a time works in a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import ConfigurationError, DataError, ModelError
+from fedkt.federation import Diary, Progress, seed_for
+from fedkt.models.base import FittedModel
+from fedkt.models.exchange import OnnxModel, to_onnx
+from fedkt.models.onnx_rules import Limits, check_graph
+from fedkt.plan import Plan
+from fedkt.transport.folder import read_at_most, write_atomically
+from fedkt.versions import versions
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
+
+WORK = Path(".fedkt-work")
+STATE = "shelf.json"
+LOCK = "shelf.lock"
+ENDING = ".student"
+STUDENT = re.compile(r"student-[0-9]+\.student")
+UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
+BELONGS = ("plan", "party", "data", "versions")
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf(MutableMapping[str, Any]):
+    """Finished students as files: a student is converted the moment it is put here, and checked when it is taken."""
+
+    folder: Path
+    public: NDArray[np.float32] = field(repr=False)
+    """The rows on which a converted student must say what it said before."""
+    n_classes: int
+    diary: Diary
+
+    def __setitem__(self, name: str, model: Any) -> None:
+        student = model if isinstance(model, OnnxModel) else self._converted(name, model)
+        write_atomically(self._path(name), hashlib.sha256(student.data).digest() + student.data, private=True)
+
+    def __getitem__(self, name: str) -> OnnxModel:
+        width = self.public.shape[1]
+        try:
+            stored = read_at_most(self._path(name), Limits().member_bytes + 32)
+        except OSError:
+            raise KeyError(name) from None
+        damage = "it is too large" if stored is None else ""
+        data = b"" if stored is None else stored[32:]
+        if stored is not None and hashlib.sha256(data).digest() != stored[:32]:
+            damage = "its digest does not fit"
+        elif not damage:
+            try:
+                check_graph(data, n_features=width, n_classes=self.n_classes)
+            except ModelError as reason:
+                damage = str(reason)
+        if damage:
+            self.diary.say(f"{self._path(name)} was damaged ({damage}) and is trained again.")
+            self._path(name).unlink(missing_ok=True)
+            raise KeyError(name)
+        return OnnxModel(data, width, self.n_classes, name)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[str(name)]
+        except KeyError:
+            return False
+        return True
+
+    def __delitem__(self, name: str) -> None:
+        try:
+            self._path(name).unlink()
+        except FileNotFoundError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        names = (path.name for path in self.folder.iterdir())
+        return iter(sorted(name.removesuffix(ENDING) for name in names if STUDENT.fullmatch(name)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}{ENDING}"
+
+    def _converted(self, name: str, model: FittedModel) -> OnnxModel:
+        try:
+            return to_onnx(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
+        except ModelError as reason:
+            raise ModelError(f"{name} cannot be sent: {reason}") from reason
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Teachers trained so far, over all partitions."""
+
+    show: Progress
+    shelf: Shelf
+    partitions: int
+
+    def __call__(self, done: int, total: int) -> None:
+        self.show(len(self.shelf) * total + done, self.partitions * total)
+
+
+@contextmanager
+def working_for(name: str, folder: Path) -> Iterator[None]:
+    """Nobody else works in this folder inside the block; a killed process gives its place back.
+
+    Where the system has no flock, nobody is kept out.
+    """
+    check_ours(folder)
+    handle = take_lock(folder)
+    if handle is None:
+        raise ConfigurationError(
+            f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it first."
+        )
+    try:
+        # Whoever came first may have left something between the look and the lock.
+        check_ours(folder)
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / LOCK).unlink()
+        os.close(handle)
+        # A folder with unfinished work in it stays; so does one that others have put files into.
+        with suppress(OSError):
+            folder.rmdir()
+            if folder.parent.name == WORK.name:
+                folder.parent.rmdir()
+
+
+def take_lock(folder: Path) -> int | None:
+    """The handle that holds the folder's lock, None while somebody else has it."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        except FileNotFoundError:
+            continue
+        if fcntl is None:
+            return handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A lock on a file that was meanwhile removed keeps nobody out.
+            if os.path.samestat(os.fstat(handle), (folder / LOCK).stat()):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except FileNotFoundError:
+            pass
+        os.close(handle)
+
+
+def check_ours(folder: Path) -> None:
+    """Refuse a folder with files in it that is no shelf; nothing in it is touched."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is not a folder. Pass an empty or new folder as --work.")
+    if not folder.is_dir() or read_state(folder):
+        return
+    names = sorted(path.name for path in folder.iterdir())
+    strange = [name for name in names if name != LOCK and not name.startswith(f".{STATE}.")]
+    if strange:
+        raise DataError(
+            f"{folder} holds files that are not fedkt's ({', '.join(map(repr, strange[:3]))}"
+            f"{', …' * (len(strange) > 3)}), so it is not used and nothing in it is touched. Pass an empty or new "
+            "folder as --work."
+        )
+
+
+def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Diary) -> int:
+    """This party's seed; students that were made from something else are removed first."""
+    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions()), strict=True))
+    state = read_state(folder)
+    seed = state.pop("seed", None)
+    if state == belongs:
+        return int(seed)
+    if state:
+        changed = [key for key in belongs if state.get(key) != belongs[key]]
+        diary.say(
+            f"{folder} holds work that was begun with other {', '.join(changed) or 'settings'}; it is done again from "
+            "the beginning."
+        )
+        clear(folder, keep=(STATE,))
+    drawn = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
+    write_atomically(folder / STATE, json.dumps({**belongs, "seed": drawn}, indent=1).encode(), private=True)
+    return drawn
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """What the shelf in a folder belongs to; empty where there is none or it is not one of ours."""
+    try:
+        stored = json.loads(read_at_most(folder / STATE, 2**20) or b"")
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(stored, dict) or set(stored) != {*BELONGS, "seed"}:
+        return {}
+    seed = stored["seed"]
+    return stored if type(seed) is int and 0 <= seed < 2**64 else {}
+
+
+def clear(folder: Path, *, keep: tuple[str, ...] = ()) -> None:
+    """Remove what a shelf has put into its folder, its state last: killed half-way, the rest still says whose it is."""
+    names = [path.name for path in folder.iterdir() if STUDENT.fullmatch(path.name) or UNFINISHED.fullmatch(path.name)]
+    for name in [*sorted(names), STATE]:
+        if name not in keep and not (folder / name).is_dir():
+            (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,137 @@
+"""Plan: what everyone agrees on before the one round."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fedkt.data.schema import Schema
+from fedkt.data.table import Table
+from fedkt.data.values import as_key
+from fedkt.errors import DataError, PlanError
+from fedkt.plan.parts import MAX_CLASSES, MAX_PARTIES, Class, Member, ModelChoice, Part, PublicRows, Text, _known_level
+
+if TYPE_CHECKING:
+    from fedkt.algorithms import FedKT
+
+
+class Plan(Part):
+    """What everyone agrees on."""
+
+    # Not Literal[1], which takes true for 1.
+    format: Annotated[int, Field(ge=1, le=1)] = 1
+    task: Text
+    classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES)
+    level: Annotated[str, AfterValidator(_known_level)] = "L0"
+    partitions: Annotated[int, Field(ge=1, le=1_000)] = 2
+    subsets: Annotated[int, Field(ge=1, le=100_000)] = 5
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | Literal["private"] = 0
+    """A number that everybody derives their own generator from, or "private": everybody draws and keeps their own."""
+    min_parties: Annotated[int, Field(ge=1)] | None = None
+    """How many parties the server needs at least; None leaves it to the server, which then waits for all."""
+    public: PublicRows
+    models: ModelChoice
+    parties: tuple[Member, ...] = Field(min_length=1, max_length=MAX_PARTIES)
+    columns: Schema = Field(alias="schema")
+    """The agreed columns and label, fitted on the public rows."""
+
+    @model_validator(mode="after")
+    def _checked(self) -> Plan:
+        # On some file systems North.fedkt and north.fedkt are the same file.
+        twice = [name for name, count in Counter(name.casefold() for name in self.names).items() if count > 1]
+        if twice:
+            raise ValueError(
+                f"parties: {', '.join(map(repr, twice))} is named more than once (upper case is no difference)"
+            )
+        strange = [name for name in self.models.parties if name not in self.names]
+        if strange:
+            raise ValueError(f"models.parties: {strange[0]!r} is not a party. The parties are: {', '.join(self.names)}")
+        keys = [as_key(each) for each in self.classes]
+        if len(set(keys)) != len(keys):
+            raise ValueError(
+                f"classes: {', '.join(map(str, self.classes))} contain the same class twice (1 and '1' are the same)"
+            )
+        if len(set(self.keys.values())) != len(self.keys):
+            raise ValueError("parties: two of them have the same key; every party signs with a key of its own")
+        if self.min_parties is not None and self.min_parties > len(self.parties):
+            raise ValueError(f"min_parties: {self.min_parties} are more than the {len(self.parties)} parties")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parties' names, in the plan's order."""
+        return tuple(member.name for member in self.parties)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The public keys of the parties that have one."""
+        return {member.name: member.key for member in self.parties if member.key is not None}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what the plan says; comments, layout and the order of keys do not count."""
+        said = self.model_dump(mode="json", by_alias=True)
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def algorithm(self) -> FedKT:
+        """FedKT as agreed."""
+        from fedkt.algorithms import FedKT
+
+        chosen = self.models
+        return FedKT(
+            chosen.default,
+            teacher=chosen.teacher,
+            student=chosen.student,
+            final=chosen.final,
+            partitions=self.partitions,
+            subsets=self.subsets,
+            level=self.level,
+        )
+
+    def require(self, name: str) -> str:
+        """The name, if it is a party of this plan."""
+        if name not in self.names:
+            raise PlanError(f"This plan has no party {name!r}. Its parties are: {', '.join(self.names)}.")
+        return name
+
+    def read_public(self, path: str | Path) -> Table:
+        """The public rows in a file, if it is the very file that was agreed on."""
+        got = file_digest(path)
+        if got != self.public.sha256:
+            raise PlanError(
+                f"{path} is not the public file of this plan: its SHA-256 is {got[:12]}…, agreed was "
+                f"{self.public.sha256[:12]}… ({self.public.file}, {self.public.rows} rows). Get the file that came "
+                "with the plan; opening and saving it in a spreadsheet is enough to change it."
+            )
+        table = self.columns.read(path, labelled=False)
+        if table.n_rows != self.public.rows:
+            raise PlanError(f"{path} has {table.n_rows} rows, but the plan says {self.public.rows}. Make a new plan.")
+        return table
+
+    def to_toml(self) -> str:
+        """The plan as TOML, with comments that explain it."""
+        from fedkt.plan.text import to_toml
+
+        return to_toml(self)
+
+    def explain(self) -> str:
+        """In words: what everybody agrees on, what travels, and what is (not) protected."""
+        from fedkt.plan.text import explain
+
+        return explain(self)
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file's bytes."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as reason:
+        raise DataError(f"{path} cannot be read: {reason.strerror}. Check the path.") from reason

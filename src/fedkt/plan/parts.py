@@ -1,0 +1,119 @@
+"""The parts of a plan, and what a value in it may look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from fedkt.data.table import printable
+from fedkt.errors import ConfigurationError
+from fedkt.models.catalogue import MODELS
+from fedkt.signing import check_public
+
+MAX_CLASSES = 10_000
+MAX_PARTIES = 10_000
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+"""A party's name is also a file's name: letters, digits, - and _ are safe on every system."""
+
+BRANCH = re.compile(r"\[|^(str|int|float)$|^constrained-")
+"""What pydantic calls the branches of a choice (text or number, a number or "private"); no keys of a file."""
+
+
+def faults_of(reason: ValidationError) -> list[tuple[str, str, str]]:
+    """Key, kind and words of each fault; the branches of a choice are told as one."""
+    found: dict[str, tuple[str, list[str], Any]] = {}
+    for fault in reason.errors(include_url=False):
+        key = key_of(fault["loc"])
+        message = fault["msg"].removeprefix("Value error, ")
+        if fault["type"] == "too_short":
+            message = f"at least {fault['ctx']['min_length']} are needed"
+        kind, messages, _ = found.setdefault(key, (fault["type"], [], fault["input"]))
+        if message not in messages:
+            messages.append(message.removeprefix("Input should be ") if messages else message)
+    told = []
+    for key, (kind, messages, given) in found.items():
+        got = repr(given)
+        shown = f" (got {got[:100]}{'…' * (len(got) > 100)})" if key else ""
+        told.append((key, kind, " or ".join(messages) + shown))
+    return told
+
+
+def key_of(places: Sequence[int | str]) -> str:
+    """A fault's place as the file writes it."""
+    return ".".join(str(part) for part in places if not BRANCH.search(str(part)))
+
+
+def _safe_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ValueError("a party's name has 1 to 64 letters, digits, - or _, and starts with a letter or digit")
+    return name
+
+
+def _printable(text: str) -> str:
+    if not printable(text):
+        raise ValueError("control characters have no place in a plan")
+    return text
+
+
+def _known_model(name: str) -> str:
+    if name not in MODELS:
+        raise ValueError(f"there is no model {name!r}. Choose one of: {', '.join(MODELS)}")
+    return name
+
+
+def _known_level(level: str) -> str:
+    if level != "L0":
+        raise ValueError(f"Privacy level {level} is not available in plans yet; a plan is at level L0")
+    return level
+
+
+def _public_key(text: str) -> str:
+    try:
+        check_public(text)
+    except ConfigurationError as reason:
+        raise ValueError(f"{reason} Take the line that `fedkt keys new` prints") from reason
+    return text
+
+
+Family = Annotated[str, AfterValidator(_known_model)]
+PartyName = Annotated[str, AfterValidator(_safe_name)]
+PublicKey = Annotated[str, AfterValidator(_public_key)]
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+Class = Text | Annotated[int, Field(ge=-(2**53), le=2**53)]
+
+
+class Part(BaseModel):
+    """A part of a plan: nothing is converted, nothing unknown is let through."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class PublicRows(Part):
+    """The public rows, by the digest of their file."""
+
+    file: Text
+    """What the file was called where the plan was made; a hint, any name will do."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    rows: Annotated[int, Field(ge=1)]
+
+
+class ModelChoice(Part):
+    """Which family plays which role; what is left out follows from `default`."""
+
+    default: Family
+    teacher: Family | None = None
+    student: Family | None = None
+    final: Family | None = None
+    parties: dict[PartyName, Family] = Field(default_factory=dict)
+    """Families of their own: party -> family."""
+
+
+class Member(Part):
+    """One party of the federation."""
+
+    name: PartyName
+    key: PublicKey | None = None
+    """Its Ed25519 public key; with one, only a bundle it signed is accepted."""

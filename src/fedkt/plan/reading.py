@@ -1,0 +1,122 @@
+"""Making and reading plans: every value checked, every refusal in words."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from fedkt.data.schema import fit_schema
+from fedkt.data.table import names_its_label, read_table
+from fedkt.errors import PlanError
+from fedkt.plan.agreement import Plan, file_digest
+from fedkt.plan.parts import faults_of
+
+FORMAT = 1
+MAX_PLAN_BYTES = 16 * 2**20
+
+
+def make_plan(
+    public: str | Path,
+    *,
+    label: str,
+    classes: Sequence[str | int],
+    parties: Sequence[str],
+    model: str,
+    party_models: Mapping[str, str] | None = None,
+    keys: Mapping[str, str] | None = None,
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    missing: Literal["as-seen", "allow", "refuse"] = "allow",
+    unseen: Literal["ignore", "refuse"] = "ignore",
+    task: str | None = None,
+    **settings: Any,
+) -> Plan:
+    """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
+
+    `settings` are teacher, student, final, partitions, subsets, level, seed and min_parties.
+    """
+    strangers = [name for name in (keys or {}) if name not in parties]
+    if strangers:
+        raise PlanError(f"A key was given for {strangers[0]!r}, which is not among the parties: {', '.join(parties)}.")
+    # Formats that do not name their label call it what we say; in the others it need not be there.
+    table = read_table(public, label=None if names_its_label(public) else label)
+    if label in categorical or label in ignore:
+        raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
+    schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
+    models = {role: settings.pop(role) for role in ("teacher", "student", "final") if role in settings}
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        "task": task or label,
+        "classes": list(classes),
+        "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
+        "models": {"default": model, "parties": dict(party_models or {}), **models},
+        "parties": [{"name": name, "key": (keys or {}).get(name)} for name in parties],
+        "schema": schema.model_dump(mode="json"),
+        **settings,
+    }
+    return _validated(said, "The new plan")
+
+
+def read_plan(path: str | Path) -> Plan:
+    """The plan in a TOML file, every value checked."""
+    path = Path(path)
+    if not path.is_file():
+        raise PlanError(f"{path} is not a file. Pass the plan.toml that you were sent, or make one: fedkt plan new")
+    with path.open("rb") as file:
+        data = file.read(MAX_PLAN_BYTES + 1)
+    if len(data) > MAX_PLAN_BYTES:
+        raise PlanError(f"{path} is larger than {MAX_PLAN_BYTES:,} bytes, which no plan is.")
+    return parse_plan(data, str(path))
+
+
+def parse_plan(data: bytes, source: str) -> Plan:
+    """The plan in the bytes of a TOML file; `source` is what messages call it."""
+    try:
+        said = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as reason:
+        raise PlanError(f"{source} is not UTF-8 text, so it is no plan.") from reason
+    except RecursionError as reason:
+        raise PlanError(
+            f"{source} is not TOML that can be read: nested too deeply. Ask for the plan again."
+        ) from reason
+    except ValueError as reason:
+        # Also a number of thousands of digits, which is no TOMLDecodeError.
+        raise PlanError(f"{source} is not TOML: {str(reason)[:200]}. Ask for the plan again.") from reason
+    # True equals 1.
+    if type(said.get("format")) is not int or said["format"] != FORMAT:
+        raise PlanError(
+            f"{source}, format: got {said.get('format')!r}, this version of fedkt reads plans of format {FORMAT}. "
+            "Use the version of fedkt that made the plan, or make a new plan."
+        )
+    return _validated(said, source)
+
+
+def _validated(said: dict[str, Any], source: str) -> Plan:
+    try:
+        # By way of JSON: strict, but lists may be tuples. Dates and infinities have no JSON and no place in a plan.
+        text = json.dumps(said, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as reason:
+        raise PlanError(f"{source}: {reason}. A plan has texts, whole numbers, finite decimals and lists.") from reason
+    try:
+        return Plan.model_validate_json(text, strict=True)
+    except ValidationError as reason:
+        raise PlanError(_in_words(reason, source)) from reason
+
+
+def _in_words(reason: ValidationError, source: str) -> str:
+    """The first few faults: file, key, what was got, what is wanted."""
+    faults = []
+    for key, kind, words in faults_of(reason):
+        if kind == "missing":
+            faults.append(f"{key} is missing")
+        elif kind == "extra_forbidden":
+            faults.append(f"{key} is not a key that a plan has; check the spelling or remove it")
+        else:
+            faults.append(f"{key}: {words}" if key else words)
+    more = f" And {len(faults) - 5} more." if len(faults) > 5 else ""
+    return f"{source}: {'; '.join(faults[:5])}.{more}"

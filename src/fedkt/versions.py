@@ -1,0 +1,32 @@
+"""Which versions made something: one list for bundles, reports and unfinished work."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+PACKAGES = (
+    "numpy",
+    "scikit-learn",
+    "onnx",
+    "onnxruntime",
+    "skl2onnx",
+    "xgboost-cpu",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+)
+"""What a trained or converted model depends on; those that are not installed are left out."""
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on, by name."""
+    from fedkt import __version__
+
+    found = {"fedkt": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

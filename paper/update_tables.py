@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from fedkt.experiments.private_tables import load_rows, own_table, paper_table, summary
 from fedkt.experiments.tables import (
     effectiveness_table,
     hospitals_table,
@@ -30,6 +31,7 @@ DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jso
 def tables() -> dict[str, dict[str, str]]:
     """The generated parts, by file and marker."""
     sources = "\n".join(f"- `paper/results/{path.name}`: {provenance(path)}" for path in [*BALANCED, *DIRICHLET])
+    private = load_rows(RESULTS / "private-levels.jsonl")
     return {
         "README.md": {"effectiveness": effectiveness_table(BALANCED, EXPECTED)},
         "docs/reproduce.md": {
@@ -38,6 +40,10 @@ def tables() -> dict[str, dict[str, str]]:
             "adult seeds": seed_table(BALANCED[0], "fedkt"),
             "adult seeds dirichlet": seed_table(DIRICHLET[0], "fedkt"),
             "hospitals": hospitals_table(RESULTS / "heart-hospitals.jsonl"),
+            "private summary": summary(private),
+            "private L1": paper_table(private, "L1"),
+            "private L2": paper_table(private, "L2"),
+            "private own": own_table(private),
             "sources": sources,
         },
         "docs/decisions/0005-adult-and-the-median-party.md": {

@@ -32,7 +32,7 @@ from fedkt.experiments.runner import Setting, append_line, assemble, draw_partie
 from fedkt.federation import Party, Server, seed_for
 from fedkt.models.base import fit_model, one_thread
 from fedkt.models.catalogue import Roles, as_estimator, roles
-from fedkt.privacy import Gaussian, Laplace, Noise
+from fedkt.privacy import Laplace, Noise
 from fedkt.privacy.diagnostic import diagnose, diagnose_parties
 from fedkt.report import accuracies, versions
 from fedkt.votes import consistent_votes, count_votes, winners

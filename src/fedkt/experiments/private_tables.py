@@ -88,7 +88,8 @@ def own_table(rows: Sequence[dict[str, Any]]) -> str:
         dataset, level, partition = row["group"].rsplit("-", 2)
         lines.append(
             f"| {dataset} | {level} | {partition} | {row['kind'].removeprefix('own, epsilon ')} | {row['mechanism']} | "
-            f"{row['queries']} | {row['model'] or 'own family'} | {spread(row['all'])} | {spread(row['balanced'])} | {spread(row['l0'])} |"
+            f"{row['queries']} | {row['model'] or 'own family'} | {spread(row['all'])} | {spread(row['balanced'])} | "
+            f"{spread(row['l0'])} |"
         )
     return "\n".join(lines)
 

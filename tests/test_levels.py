@@ -215,6 +215,16 @@ def test_the_same_noise_again_is_the_same_release_and_costs_nothing_more(tmp_pat
     assert len(Book.open(path).entries) == 1
 
 
+def test_fresh_noise_is_charged_every_time(tmp_path):
+    path = tmp_path / "server.ledger"
+    algorithm = FedKT("tree", level="L1", noise=Laplace(0.05), queries=40)
+    for _ in range(2):
+        side = server(noise_seed=None)
+        side.ledger.book = Book.open(path)
+        simulate(algorithm, parties(3), side)
+    assert len(Book.open(path).entries) == 2
+
+
 def test_without_a_seed_noise_comes_from_the_operating_system():
     algorithm = FedKT("tree", level="L1", noise=LOUD, queries=200)
     drawn = [

@@ -195,7 +195,8 @@ class FedKT(Algorithm):
             unit=UNITS["L1"],
             abstentions=True,
             rng=server.noise_rng(),
-            purpose="final model" + fingerprint(server.noise_seed, 0),
+            purpose="final model",
+            noise_key=fingerprint(server.noise_seed, 0),
         )
         return labels, queries
 

@@ -91,7 +91,8 @@ def learn_student(
             classes=len(party.classes),
             unit="record",
             rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
-            purpose=f"student {partition + 1}" + fingerprint(party.noise_seed, partition),
+            purpose=f"student {partition + 1}",
+            noise_key=fingerprint(party.noise_seed, partition),
         )
         party.diary.figures.setdefault("labels", []).append((queries, labels))
         return study(party, chosen.student, rows, labels, partition)
@@ -110,10 +111,8 @@ def study(party: Party, student: Any, rows: Any, labels: Labels, partition: int)
 
 
 def fingerprint(noise_seed: int | None, partition: int) -> str:
-    """Tells one draw of secret noise from another in a ledger, without telling the noise."""
-    if noise_seed is None:
-        return ""
-    return f" (noise {hashlib.sha256(f'{noise_seed}/{partition}'.encode()).hexdigest()[:16]})"
+    """Tells one kept draw of secret noise from another, without telling the noise; empty for fresh noise."""
+    return "" if noise_seed is None else hashlib.sha256(f"{noise_seed}/{partition}".encode()).hexdigest()[:32]
 
 
 def teach(task: tuple[Party, Any, int, int, Labels]) -> Labels:

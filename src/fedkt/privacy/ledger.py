@@ -71,16 +71,18 @@ class Ledger:
         rng: np.random.Generator,
         abstentions: bool = False,
         purpose: str = "vote",
+        noise_key: str = "",
     ) -> Labels:
         """The winners of a vote that `count` counts, once the release is priced, covered and written down.
 
-        Without noise: the bare winners, ties broken at random, NO_VOTE where nobody voted.
+        Without noise: the bare winners, ties broken at random, NO_VOTE where nobody voted. `noise_key` names a secret
+        draw of noise that is kept: the same release with the same noise says nothing new, and is not charged again.
         """
         if noise is None:
             self.bare += queries
             return winners(self._counted(count, queries, voters, classes), rng)
         asked = Release(noise, queries, voters, classes, unit, abstentions=abstentions)
-        self._reserve(asked, purpose)
+        self._reserve(asked, purpose, noise_key)
         self.releases.append(asked)
         return noise.labels(self._counted(count, queries, voters, classes), rng)
 
@@ -92,8 +94,9 @@ class Ledger:
             raise PrivacyError("Labels also left without noise: nothing can be promised about this side.")
         return price_together(self.releases, self.delta)
 
-    def _reserve(self, asked: Release, purpose: str) -> None:
-        spending = Spending.of(asked, who=self.owner, purpose=purpose, plan=self.plan)
+    def _reserve(self, asked: Release, purpose: str, noise_key: str) -> None:
+        words = f"{purpose} (noise {noise_key})" if noise_key else purpose
+        spending = Spending.of(asked, who=self.owner, purpose=words, plan=self.plan)
         limit = math.inf if self.budget is None else self.budget
         if self.book is None:
             cost = price_together([*self.releases, asked], self.delta).epsilon
@@ -104,9 +107,8 @@ class Ledger:
                     "more noise."
                 )
             return
-        # The same release, begun by a run that was killed: its purpose names its secret noise, so it is not a new one.
         self.book.refresh()
-        if any(same_spending(entry, spending) for entry in self.book.spent(who=self.owner, plan=self.plan)):
+        if noise_key and any(same_spending(entry, spending) for entry in self.book.spent(who=self.owner, plan=self.plan)):
             return
         reserve(self.book, spending, price=lambda entries: total_of(entries, self.delta), budget=limit)
 

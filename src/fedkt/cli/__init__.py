@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from fedkt.cli import compare, datasets, demo, inspect, keys, party, plan, predict, server, simulate
+from fedkt.cli import compare, datasets, demo, inspect, keys, party, plan, predict, privacy, server, simulate
 from fedkt.cli.output import complain
 from fedkt.errors import FedKTError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 
 TRY = "Try it on this machine"
 LIVE = "Run it between organisations, with files only"
+PROMISE = "Know what is promised"
 
 app.command(rich_help_panel=TRY)(demo.demo)
 app.command(rich_help_panel=TRY)(simulate.simulate)
@@ -34,6 +35,7 @@ app.command(rich_help_panel=LIVE)(party.party)
 app.command(rich_help_panel=LIVE)(server.server)
 app.command(rich_help_panel=LIVE)(inspect.inspect)
 app.command(rich_help_panel=LIVE)(predict.predict)
+app.add_typer(privacy.app, name="privacy", rich_help_panel=PROMISE)
 
 
 @app.callback(invoke_without_command=True)

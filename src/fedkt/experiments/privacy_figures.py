@@ -35,7 +35,7 @@ MECHANISMS = ("gaussian", "gumbel", "laplace")
 COLOURS = {"gaussian": BLUE, "gumbel": GREEN, "laplace": ORANGE, "paper": PURPLE}
 POINTS = 10
 """Numbers of labels that are priced; the lines are nearly straight between them."""
-LEAST, MOST = 0.3, 100.0
+LEAST, MOST = 0.2, 100.0
 """The ε the picture shows."""
 
 
@@ -142,14 +142,18 @@ def draw_cost(lines: Sequence[Line], asking: Asking) -> Figure:
     axes.set_ylim(LEAST, MOST)
     axes.axhspan(USELESS_EPSILON, MOST, color=RED, alpha=0.10, linewidth=0)
     axes.axhspan(LEAST, 1, color=GREEN, alpha=0.10, linewidth=0)
-    inside = {"fontsize": 8.5, "va": "center", "ha": "left"}
-    axes.text(1.1, 62, "no protection worth its noise", color=RED, **inside)  # type: ignore[arg-type]
-    axes.text(1.1, 0.37, "strong protection", color="#00664b", **inside)  # type: ignore[arg-type]
+    edge = asking.queries_up_to**0.97
+    for height, said, colour, side in (
+        (62.0, "hardly any protection", RED, "left"),
+        (1.25, "some protection: the lower, the better", QUIET, "right"),
+        (0.26, "strong protection", "#00664b", "right"),
+    ):
+        axes.text(1.15 if side == "left" else edge, height, said, color=colour, fontsize=8.5, va="center", ha=side)
     axes.grid(color=GRID, linewidth=0.7, which="major")
     ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000) if k <= asking.queries_up_to]
     axes.set_xticks(ticks, [f"{k:,}" for k in ticks])
     axes.set_xticks([], minor=True)
-    levels = [0.5, 1, 2, 4, 10, 20, 50, 100]
+    levels = [0.2, 0.5, 1, 2, 4, 10, 20, 50, 100]
     axes.set_yticks(levels, [f"{level:g}" for level in levels])
     axes.set_yticks([], minor=True)
     axes.set_xlabel("labels released (k)")
@@ -163,7 +167,7 @@ def draw_cost(lines: Sequence[Line], asking: Asking) -> Figure:
 
 def label_lines(axes: Axes, lines: Sequence[Line], asking: Asking) -> None:
     """The name of each line at its right end, moved apart where they would overlap, and what the levels mean."""
-    gap = 0.085 * math.log(MOST / LEAST)
+    gap = 0.082 * math.log(MOST / LEAST)
     heights: list[float] = []
     for line in lines:
         wanted = math.log(min(max(line.epsilons[-1], LEAST), MOST))
@@ -174,27 +178,38 @@ def label_lines(axes: Axes, lines: Sequence[Line], asking: Asking) -> None:
         axes.annotate(
             f"{line.label}\nε = {rounded(line.epsilons[-1])} at k = {line.queries[-1]:,}",
             (asking.queries_up_to, end),
-            (1.05, (height - over - math.log(LEAST)) / math.log(MOST / LEAST)),
+            (1.05, share(math.exp(height - over))),
             textcoords="axes fraction",
             color=INK,
             fontsize=8.3,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": COLOURS[line.name], "linewidth": 1.4, "shrinkA": 1, "shrinkB": 0},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": COLOURS[line.name],
+                "linewidth": 1.4,
+                "shrinkA": 2,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
         )
-    means = {
-        0.5: "guesses about somebody gain\nat most a factor of 1.7",
-        1.0: "… of 2.8",
-        2.0: "… of 7.4",
-        4.0: "… of 55",
-    }
     lowest = math.exp(heights[0] - over) if heights else MOST
-    for level, said in means.items():
-        if level < lowest / 1.5:
-            where = math.log(level / LEAST) / math.log(MOST / LEAST)
-            axes.text(
-                1.05, where, f"ε = {level:g}: {said}", transform=axes.transAxes, fontsize=8, va="center", color=QUIET
-            )
+    beside = {"transform": axes.transAxes, "fontsize": 8.3, "va": "center", "color": QUIET}
+    levels = [level for level in (0.5, 1.0, 2.0, 4.0, 10.0) if level < lowest / 3]
+    for level in levels:
+        # e^ε, rounded up to two digits.
+        factor = math.exp(level)
+        digits = 1 - math.floor(math.log10(factor))
+        said = f"{math.ceil(factor * 10**digits) / 10**digits:,.{max(0, digits)}f}"
+        axes.text(1.05, share(level), f"ε = {level:g}: at most × {said}", **beside)  # type: ignore[arg-type]
+    if levels:
+        words = "How much the odds of a guess\nabout somebody may change:"
+        axes.text(1.05, share(levels[-1]) + 0.085, words, **{**beside, "color": INK})  # type: ignore[arg-type]
+
+
+def share(epsilon: float) -> float:
+    """How high on the axis an ε stands, from 0 to 1."""
+    return math.log(epsilon / LEAST) / math.log(MOST / LEAST)
 
 
 def rounded(epsilon: float) -> str:

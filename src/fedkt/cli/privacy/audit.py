@@ -1,0 +1,122 @@
+"""`fedkt privacy audit`: an attack on the noise, beside the claim."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+from fedkt.cli.privacy import words
+
+
+def audit(
+    mechanism: options.Mechanism = None,
+    gamma: options.Gamma = None,
+    sigma: options.Sigma = None,
+    theta: options.Theta = None,
+    threshold: options.Threshold = None,
+    sigma_test: options.SigmaTest = None,
+    answers: options.Answers = None,
+    epsilon: options.Epsilon = None,
+    delta: options.Delta = 1e-5,
+    queries: words.Asked = 20,
+    voters: words.Voters = 51,
+    classes: words.Classes = 2,
+    unit: words.UnitOption = "record",
+    trials: Annotated[int, typer.Option(help="Releases of each of the two votes.")] = 60_000,
+    fault: Annotated[
+        str, typer.Option(help="A planted mistake the audit has to catch: none or double-sensitivity.")
+    ] = "none",
+    bare: Annotated[bool, typer.Option("--bare", help="Leave the noise out, as level L0 does.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Makes the audit repeatable. Default: the operating system's entropy.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Attack a noisy vote with two votes that differ in one voter; exit code 1 if it gives away more than claimed.
+
+    Without a scale, the smallest noise for --epsilon (2 where it is not given) is audited.
+
+    [bold]Examples[/bold]
+
+      fedkt privacy audit --mechanism gaussian --epsilon 2
+
+      fedkt privacy audit --mechanism laplace --gamma 0.1 --trials 200000
+
+      fedkt privacy audit --mechanism gaussian --epsilon 2 --fault double-sensitivity
+
+      fedkt privacy audit --bare
+    """
+    import numpy as np
+
+    from fedkt.cli.output import print_json, stdout
+    from fedkt.errors import ConfigurationError
+    from fedkt.privacy import Release
+    from fedkt.privacy.accountant import price
+    from fedkt.privacy.audit import audit as attack
+    from fedkt.privacy.calibrate import smallest_noise
+    from fedkt.privacy.statement import rounded_up
+
+    scale = options.scale(
+        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
+    )
+    whom = words.unit_of(unit)
+    scaled = [name for name, _ in scale if name not in ("threshold", "answers")]
+    if epsilon is not None and scaled:
+        raise ConfigurationError(f"Give either --epsilon or a scale, got both (--{', --'.join(scaled)}).")
+    if scaled:
+        noise = words.noise_of(mechanism, scale)
+    else:
+        noise = smallest_noise(
+            mechanism or ("confident-gaussian" if scale else "gaussian"),
+            epsilon=2.0 if epsilon is None else epsilon,
+            delta=delta,
+            queries=queries,
+            voters=voters,
+            classes=classes,
+            unit=whom,
+            fixed=dict(scale),
+        )
+    claim = price(Release(noise, queries, voters, classes, whom), delta)
+    found = attack(
+        claim,
+        rng=np.random.default_rng(seed),
+        trials=trials,
+        fault=fault,  # type: ignore[arg-type]
+        bare=bare,
+    )
+    if as_json:
+        print_json(
+            {
+                "holds": not found.broken,
+                "claim": claim.epsilon,
+                "empirical": found.empirical,
+                "confidence": 0.95,
+                "trials": trials,
+                "true_positives": found.true_positives,
+                "false_positives": found.false_positives,
+                "fault": found.fault,
+                "bare": found.bare,
+                "accountant": claim.accountant,
+                **words.figures(claim.release, delta),
+            }
+        )
+        raise typer.Exit(int(found.broken))
+    what = "no noise at all (level L0)" if bare else words.in_words(noise)
+    if fault != "none":
+        what += ", with a planted fault: every vote counted twice"
+    lines = (
+        f"Audited: {what}; {queries} labels of {voters} voters, {trials:,} releases of each of two votes that differ "
+        "in one voter.",
+        f"Claimed: epsilon {rounded_up(claim.epsilon)} at delta {delta:g} for one {unit} ({claim.release.adjacency}), "
+        f"{words.in_words(noise)}, by the accountant '{claim.accountant}'.",
+        f"Found:   epsilon is at least {found.empirical:.3f} (95 % confidence; {found.true_positives:,} right and "
+        f"{found.false_positives:,} wrong of {trials - trials // 2:,} accusations each).",
+        "BROKEN: an attacker learns more than the claim allows. Do not release anything with it."
+        if found.broken
+        else "Holds: the attack stays below the claim. That is no proof; a broken claim would be a bug.",
+    )
+    for line in lines:
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(int(found.broken))

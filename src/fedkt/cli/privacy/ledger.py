@@ -1,0 +1,97 @@
+"""`fedkt privacy ledger`: what has been spent, on what, by whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedkt.cli import options
+
+
+def ledger(
+    file: Annotated[Path, typer.Argument(help="The ledger file.", metavar="FILE")],
+    owner: Annotated[str | None, typer.Option(help="Only what this party, or 'server', has spent.")] = None,
+    delta: options.Delta = 1e-5,
+    as_json: options.Json = False,
+) -> None:
+    """Show every release a ledger holds, and what all of an owner's releases cost together.
+
+    [bold]Examples[/bold]
+
+      fedkt privacy ledger ledger.jsonl
+
+      fedkt privacy ledger ledger.jsonl --owner north --delta 1e-6 --json
+    """
+    import warnings
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from fedkt.cli.output import print_json, stderr, stdout
+    from fedkt.errors import PrivacyError
+    from fedkt.privacy.book import Book
+    from fedkt.privacy.ledger import total_of
+    from fedkt.privacy.statement import rounded_up
+
+    with warnings.catch_warnings():
+        # What was repaired is said below, in one line.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        book = Book.open(file, create=False)
+    for repair in book.repairs:
+        stderr.print(repair, markup=False, highlight=False, soft_wrap=True)
+    entries = book.spent(who=owner)
+    if owner is not None and not entries:
+        known = ", ".join(dict.fromkeys(entry.who for entry in book.entries)) or "nobody"
+        raise PrivacyError(f"The ledger {file} has no release by {owner!r}. It has releases by: {known}.")
+
+    totals: list[dict[str, Any]] = []
+    # A party and a record have no common ε: an owner who released about both has two totals.
+    for who, unit, adjacency in dict.fromkeys((entry.who, entry.unit, entry.adjacency) for entry in entries):
+        own = [entry for entry in entries if (entry.who, entry.unit, entry.adjacency) == (who, unit, adjacency)]
+        totals.append(
+            {
+                "owner": who,
+                "unit": unit,
+                "adjacency": adjacency,
+                "releases": len(own),
+                "queries": sum(entry.queries for entry in own),
+                "epsilon": total_of(own, delta),
+                "delta": delta,
+            }
+        )
+    if as_json:
+        said = [{**vars(entry), "scale": dict(entry.scale)} for entry in entries]
+        print_json({"ledger": str(file), "delta": delta, "totals": totals, "entries": said})
+        return
+    table = Table(
+        "no.", "time (UTC)", "who", "purpose", "noise", "queries", "voters", "classes", "unit", title=str(file)
+    )
+    for entry in entries:
+        scale = ", ".join(f"{name} {value:.4g}" for name, value in entry.scale.items())
+        cells = (
+            str(entry.number),
+            entry.time.removesuffix("+00:00"),
+            entry.who,
+            entry.purpose,
+            f"{entry.mechanism}, {scale}",
+            str(entry.queries),
+            str(entry.voters),
+            str(entry.classes),
+            entry.unit,
+        )
+        # As text: a party may be called "[red]".
+        table.add_row(*(Text(cell) for cell in cells))
+    stdout.print(table)
+    for each in totals:
+        stdout.print(
+            f"{each['owner']} has spent epsilon {rounded_up(each['epsilon'])} at delta {delta:g} for one "
+            f"{each['unit']} ({each['adjacency']}): {each['queries']:,} labels in {each['releases']} "
+            f"release{'' if each['releases'] == 1 else 's'}.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    if not entries:
+        stdout.print("Nothing has been spent.")

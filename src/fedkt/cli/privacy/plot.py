@@ -1,0 +1,74 @@
+"""`fedkt privacy plot`: what asking costs, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+from fedkt.cli.privacy import words
+
+
+def plot(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write it: .svg, .png or .html.", metavar="FILE")
+    ] = Path("privacy.svg"),
+    voters: words.Voters = 50,
+    classes: words.Classes = 2,
+    margin: words.Margin = None,
+    chance: Annotated[float, typer.Option(help="The chance of the right label that every noise gives.")] = 0.95,
+    delta: options.Delta = 1e-5,
+    queries_up_to: Annotated[int, typer.Option(min=2, help="The largest number of labels drawn.")] = 500,
+    unit: words.UnitOption = "record",
+    abstentions: words.Abstentions = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draw epsilon against the number of labels, for all noises at the same chance of the right label.
+
+    [bold]Examples[/bold]
+
+      fedkt privacy plot
+
+      fedkt privacy plot -o privacy.png --voters 25 --margin 10 --queries-up-to 200
+    """
+    from fedkt.cli.output import print_json, progress_bar, stdout
+    from fedkt.errors import ConfigurationError
+    from fedkt.experiments.privacy_figures import Asking, priced, save_cost
+
+    if output.suffix.lower() not in (".svg", ".png", ".html"):
+        raise ConfigurationError(f"The picture can be .svg, .png or .html, got {output.name!r}. Choose one of these.")
+    whom = words.unit_of(unit)
+    asking = Asking(
+        voters=voters,
+        classes=classes,
+        margin=words.margin_of(margin, voters),
+        chance=chance,
+        delta=delta,
+        queries_up_to=queries_up_to,
+        unit=whom,
+        abstentions=words.abstain(abstentions, whom),
+    )
+    with progress_bar("pricing", quiet=as_json) as bar:
+        lines = priced(asking, bar)
+    save_cost(output, lines, asking)
+    if as_json:
+        print_json(
+            {
+                "file": str(output),
+                **vars(asking),
+                "lines": [
+                    {
+                        "name": line.name,
+                        "mechanism": line.noise.name,
+                        "scale": dict(line.noise.scale),
+                        "queries": line.queries,
+                        "epsilons": line.epsilons,
+                    }
+                    for line in lines
+                ],
+            }
+        )
+        return
+    stdout.print(f"Picture: {output}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,93 @@
+"""`fedkt privacy price`: what a noise costs."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+from fedkt.cli.privacy import words
+
+
+def price(
+    queries: words.Asked,
+    voters: words.Voters,
+    classes: words.Classes = 2,
+    mechanism: options.Mechanism = None,
+    gamma: options.Gamma = None,
+    sigma: options.Sigma = None,
+    theta: options.Theta = None,
+    threshold: options.Threshold = None,
+    sigma_test: options.SigmaTest = None,
+    answers: options.Answers = None,
+    delta: options.Delta = 1e-5,
+    unit: words.UnitOption = "record",
+    abstentions: words.Abstentions = None,
+    accountant: Annotated[
+        str, typer.Option(help="all, or some of pure, paper, paper-8, rdp, pld, gdp, exact, arg-max, with commas.")
+    ] = "all",
+    as_json: options.Json = False,
+) -> None:
+    """Tell what a noise costs: epsilon by every accountant, from public figures only.
+
+    [bold]Examples[/bold]
+
+      fedkt privacy price --mechanism laplace --gamma 0.04 --queries 81 --voters 25
+
+      fedkt privacy price --sigma 40 --queries 40 --voters 50 --classes 10 --unit party
+
+      fedkt privacy price --gamma 0.04 --queries 81 --voters 25 --accountant exact,paper --json
+    """
+    from rich.table import Table
+
+    from fedkt.cli.output import print_json, stdout
+    from fedkt.privacy import Release
+    from fedkt.privacy.accountant import price as price_of
+    from fedkt.privacy.statement import rounded_up
+
+    scale = options.scale(
+        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
+    )
+    whom = words.unit_of(unit)
+    release = Release(
+        words.noise_of(mechanism, scale), queries, voters, classes, whom, abstentions=words.abstain(abstentions, whom)
+    )
+    asked = None if accountant == "all" else options.names(accountant)
+    found = price_of(release, delta, accountants=asked)
+    if as_json:
+        print_json(
+            {
+                "epsilon": found.epsilon,
+                "accountant": found.accountant if math.isfinite(found.epsilon) else None,
+                **words.figures(release, delta),
+                "accountants": dict(found.accountants),
+            }
+        )
+        return
+    table = Table(
+        title=f"{words.in_words(release.noise)}: {queries} queries, {voters} voters, {classes} classes, delta {delta:g}"
+    )
+    table.add_column("accountant")
+    table.add_column("epsilon", justify="right")
+    table.add_column("")
+    table.add_column("how")
+    for name, epsilon in found.accountants.items():
+        known = math.isfinite(epsilon)
+        table.add_row(
+            name,
+            rounded_up(epsilon) if known else "–",
+            "smallest" if known and name == found.accountant else "",
+            words.ABOUT.get(name, ""),
+            style="bold" if known and name == found.accountant else None,
+        )
+    stdout.print(table)
+    stdout.print(words.meaning(found), markup=False, highlight=False, soft_wrap=True)
+    stdout.print(
+        f"Unit: one {release.unit}, {release.adjacency}. Every figure is an upper bound from public figures; – means "
+        "that the accountant does not apply.",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )

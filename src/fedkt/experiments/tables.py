@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,15 @@ HEADER = (
 )
 
 
-def effectiveness_table(results: Sequence[Path], expected: Path) -> str:
-    """One row per dataset and algorithm: the paper's accuracy, ours, and how far apart they are."""
+def effectiveness_table(results: Sequence[Path], expected: Path, *, seeds: Collection[int] | None = None) -> str:
+    """One row per dataset and algorithm: the paper's accuracy, ours, and how far apart they are.
+
+    `seeds` keeps to some of the seeds in the result files.
+    """
     printed: dict[str, Any] = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
     lines = [HEADER]
     for path in results:
-        reports = list(stored(path).values())
+        reports = [each for each in stored(path).values() if seeds is None or each.seed in seeds]
         if not reports:
             raise DataError(f"{path} holds no results. Run the command in paper/README.md that writes it.")
         lines += [row(reports[0].dataset, summary, printed) for summary in summarise(reports)]

@@ -106,13 +106,16 @@ def audit(
     what = "no noise at all (level L0)" if bare else words.in_words(noise)
     if fault != "none":
         what += ", with a planted fault: every vote counted twice"
+    counted = f"{trials - trials // 2:,}"
+    claimed = "Claimed with noise:" if bare else "Claimed:"
     lines = (
         f"Audited: {what}; {queries} labels of {voters} voters, {trials:,} releases of each of two votes that differ "
         "in one voter.",
-        f"Claimed: epsilon {rounded_up(claim.epsilon)} at delta {delta:g} for one {unit} ({claim.release.adjacency}), "
+        f"{claimed} epsilon {rounded_up(claim.epsilon)} at delta {delta:g} for one {unit} ({claim.release.adjacency}), "
         f"{words.in_words(noise)}, by the accountant '{claim.accountant}'.",
-        f"Found:   epsilon is at least {found.empirical:.3f} (95 % confidence; {found.true_positives:,} right and "
-        f"{found.false_positives:,} wrong of {trials - trials // 2:,} accusations each).",
+        f"Found:   epsilon is at least {found.empirical:.3f} with 95 % confidence: the test said 'the one vote' "
+        f"on {found.true_positives:,} of {counted} releases of it, and on {found.false_positives:,} of {counted} of "
+        "the other.",
         "BROKEN: an attacker learns more than the claim allows. Do not release anything with it."
         if found.broken
         else "Holds: the attack stays below the claim. That is no proof; a broken claim would be a bug.",

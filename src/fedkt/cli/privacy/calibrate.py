@@ -11,7 +11,7 @@ from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.privacy import Release
+    from fedkt.privacy import Noise, Price, Release
 
 
 def calibrate(
@@ -90,8 +90,6 @@ def show_best(
     from rich.table import Table
 
     from fedkt.cli.output import print_json, progress_bar, stdout
-    from fedkt.privacy import Release
-    from fedkt.privacy.accountant import price
     from fedkt.privacy.calibrate import chance_right, smallest_noise
     from fedkt.privacy.statement import rounded_up
 
@@ -101,9 +99,11 @@ def show_best(
     with progress_bar("looking for the smallest noise", quiet=as_json) as bar:
         for number, name in enumerate(names):
             own = fixed if name == "confident-gaussian" else {}
-            noise = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
-            release = Release(noise, queries, *(public[each] for each in ("voters", "classes", "unit")), **rest(public))
-            found.append((chance_right(noise, counts), price(release, public["delta"])))  # type: ignore[arg-type]
+            least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
+            offered = [priced(each, queries, public) for each in (words.in_five_digits(least), least)]
+            # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
+            paid = offered[0] if offered[0].epsilon <= epsilon else offered[1]
+            found.append((chance_right(paid.release.noise, counts), paid))
             bar(number + 1, len(names))
     found.sort(key=lambda each: -each[0])
     first = found[0][1].release
@@ -143,7 +143,7 @@ def show_best(
             words.scale_in_words(each.release.noise),
             rounded_up(each.epsilon),
             each.accountant,
-            f"{100 * chance:.1f} %",
+            words.percent(chance),
             "best" if number == 0 and len(found) > 1 else "",
             style="bold" if number == 0 and len(found) > 1 else None,
         )
@@ -162,20 +162,17 @@ def show_most(
 ) -> None:
     """How many queries a noise buys."""
     from fedkt.cli.output import print_json, stdout
-    from fedkt.privacy import Release
-    from fedkt.privacy.accountant import price
     from fedkt.privacy.calibrate import chance_right, most_queries
 
     noise = words.noise_of(mechanism, scale)
     most = most_queries(noise, epsilon=epsilon, **public)
-    release = Release(noise, most, *(public[each] for each in ("voters", "classes", "unit")), **rest(public))
-    paid = price(release, public["delta"])
-    chance = chance_right(noise, words.counts_at(margin, public["voters"], public["classes"]))  # type: ignore[arg-type]
+    paid = priced(noise, most, public)
+    chance = chance_right(noise, words.counts_at(margin, public["voters"], public["classes"]))
     if as_json:
         print_json(
             {
                 "target": epsilon,
-                **words.figures(release, public["delta"]),
+                **words.figures(paid.release, public["delta"]),
                 "epsilon": paid.epsilon,
                 "accountant": paid.accountant,
                 "margin": margin,
@@ -185,7 +182,8 @@ def show_most(
         return
     stdout.print(
         f"{words.in_words(noise)}: epsilon {epsilon:g} at delta {public['delta']:g} covers {most:,} queries of "
-        f"{public['voters']} voters and {public['classes']} classes, each right with a chance of {100 * chance:.1f} %.",
+        f"{public['voters']} voters and {public['classes']} classes, each right with a chance of "
+        f"{words.percent(chance)}.",
         markup=False,
         highlight=False,
         soft_wrap=True,
@@ -195,9 +193,13 @@ def show_most(
         stdout.print(words.meaning(paid), markup=False, highlight=False, soft_wrap=True)
 
 
-def rest(public: dict[str, Any]) -> dict[str, Any]:
-    """What a release takes by name."""
-    return {"abstentions": public["abstentions"]}
+def priced(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
+    """What so many queries with this noise cost."""
+    from fedkt.privacy import Release
+    from fedkt.privacy.accountant import price
+
+    figures = {what: public[what] for what in ("voters", "classes", "unit", "abstentions")}
+    return price(Release(noise, queries, **figures), public["delta"])
 
 
 def asked(release: Release) -> str:

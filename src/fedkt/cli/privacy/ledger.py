@@ -65,21 +65,21 @@ def ledger(
         said = [{**vars(entry), "scale": dict(entry.scale)} for entry in entries]
         print_json({"ledger": str(file), "delta": delta, "totals": totals, "entries": said})
         return
-    table = Table(
-        "no.", "time (UTC)", "who", "purpose", "noise", "queries", "voters", "classes", "unit", title=str(file)
-    )
+    table = Table(title=str(file))
+    table.add_column("no.", justify="right")
+    table.add_column("when (UTC)", no_wrap=True)
+    for column in ("who", "labels", "of", "noise", "purpose"):
+        table.add_column(column, justify="right" if column == "labels" else "left")
     for entry in entries:
-        scale = ", ".join(f"{name} {value:.4g}" for name, value in entry.scale.items())
+        scale = ", ".join(f"{name} {value:.5g}" for name, value in entry.scale.items())
         cells = (
             str(entry.number),
-            entry.time.removesuffix("+00:00"),
+            entry.time[:16].replace("T", " "),
             entry.who,
-            entry.purpose,
+            f"{entry.queries:,}",
+            f"{entry.voters} voters, {entry.classes} classes",
             f"{entry.mechanism}, {scale}",
-            str(entry.queries),
-            str(entry.voters),
-            str(entry.classes),
-            entry.unit,
+            entry.purpose,
         )
         # As text: a party may be called "[red]".
         table.add_row(*(Text(cell) for cell in cells))

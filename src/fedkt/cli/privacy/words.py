@@ -95,10 +95,24 @@ def margin_of(margin: int | None, voters: int) -> int:
     return margin
 
 
-def counts_at(margin: int, voters: int, classes: int) -> list[float]:
+def counts_at(margin: int, voters: int, classes: int) -> list[int]:
     """The hardest counts with this lead: all other classes are equally close behind the winner."""
-    lead = (voters + (classes - 1) * margin) / classes
-    return [lead] + [max(0.0, lead - margin)] * (classes - 1)
+    behind = max(0, (voters - margin) // classes)
+    return [behind + margin] + [behind] * (classes - 1)
+
+
+def in_five_digits(noise: Noise) -> Noise:
+    """The same noise or a little more, with a scale that can be copied: five digits, rounded to the private side."""
+    from fedkt.privacy import make_noise
+
+    def rounded(name: str, value: float) -> float:
+        if name in ("threshold", "answers"):
+            return value
+        unit = 10.0 ** (math.floor(math.log10(value)) - 4)
+        steps = math.floor(value / unit) if name in ("gamma", "theta") else math.ceil(value / unit)
+        return float(f"{steps * unit:.5g}")
+
+    return make_noise(noise.name, {name: rounded(name, value) for name, value in noise.scale.items()})
 
 
 def in_words(noise: Noise) -> str:
@@ -108,7 +122,12 @@ def in_words(noise: Noise) -> str:
 
 def scale_in_words(noise: Noise) -> str:
     """A noise's parameters alone."""
-    return ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in noise.scale.items())
+    return ", ".join(f"{name.replace('_', ' ')} {value:.5g}" for name, value in noise.scale.items())
+
+
+def percent(chance: float) -> str:
+    """A chance as a percentage, never larger than it is: nearly certain is not 100 %."""
+    return f"{math.floor(chance * 1000 + 1e-9) / 10:.1f} %"
 
 
 def meaning(price: Price) -> str:
@@ -120,7 +139,7 @@ def meaning(price: Price) -> str:
         return "No accountant that was asked has an answer for this noise: nothing can be promised."
     whom = "one party's whole data" if price.release.unit == "party" else "one record of one party"
     factor = math.exp(price.epsilon)
-    times = f"{math.ceil(factor * 10) / 10:,.1f}" if factor < 1e6 else f"e^{price.epsilon:.0f}"
+    times = f"{math.ceil(factor * 10) / 10:,.1f}" if factor < 1e6 else f"e^{rounded_up(price.epsilon)}"
     words = (
         f"epsilon {rounded_up(price.epsilon)} at delta {price.delta:g}: whoever sees all {price.release.queries} "
         f"labels, and knows everything else, can shift the odds between any two guesses about {whom} by at most a "

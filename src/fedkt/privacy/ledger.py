@@ -108,7 +108,8 @@ class Ledger:
                 )
             return
         self.book.refresh()
-        if noise_key and any(same_spending(entry, spending) for entry in self.book.spent(who=self.owner, plan=self.plan)):
+        before = self.book.spent(who=self.owner, plan=self.plan)
+        if noise_key and any(same_spending(entry, spending) for entry in before):
             return
         reserve(self.book, spending, price=lambda entries: total_of(entries, self.delta), budget=limit)
 

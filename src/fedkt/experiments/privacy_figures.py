@@ -150,7 +150,8 @@ def draw_cost(lines: Sequence[Line], asking: Asking) -> Figure:
     ):
         axes.text(1.15 if side == "left" else edge, height, said, color=colour, fontsize=8.5, va="center", ha=side)
     axes.grid(color=GRID, linewidth=0.7, which="major")
-    ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000) if k <= asking.queries_up_to]
+    ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000) if k < 0.8 * asking.queries_up_to]
+    ticks.append(asking.queries_up_to)
     axes.set_xticks(ticks, [f"{k:,}" for k in ticks])
     axes.set_xticks([], minor=True)
     levels = [0.2, 0.5, 1, 2, 4, 10, 20, 50, 100]
@@ -244,7 +245,7 @@ def cost_page(lines: Sequence[Line], asking: Asking) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title(asking))}</title>\n{style}</head>\n<body>\n<main>\n<h1>{escape(title(asking))}</h1>\n"
-        f'<p>{escape(subtitle(asking))}</p>\n<figure><div class="card">{cost_svg(lines, asking)}</div></figure>\n'
+        f'<figure><div class="card">{cost_svg(lines, asking)}</div></figure>\n'
         f'<h2>Epsilon by number of labels</h2>\n<div class="wide"><table><thead><tr><th scope="col">labels</th>{heads}'
         f"</tr></thead><tbody>{rows}</tbody></table></div>\n"
         f'<h2>The noises</h2>\n<table class="pairs"><tbody>{noises}</tbody></table>\n'

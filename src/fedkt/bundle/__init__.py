@@ -1,11 +1,13 @@
 """The one thing that crosses the wire: a party's models and what they are, as bytes.
 
     bundle.zip
-    ├── manifest.json    format, party, plan, classes, versions; name, size and SHA-256 of every model
+    ├── manifest.json    format, party, plan, classes, versions, at level L2 a privacy claim; name, size and SHA-256
+    │                    of every model
     ├── manifest.sig     64 bytes, Ed25519 over manifest.json; optional
     └── models/0.onnx …  one per student
 
-There is no field for votes, row counts or anything else computed from a party's rows. Received bytes are distrusted in
+There is no field for votes or anything else computed from a party's rows; a claim at level L2 says how many teachers
+voted, which is the number of rows where these are fewer than the agreed subsets. Received bytes are distrusted in
 this order: sizes, names, signature, manifest, plan, classes, digests, graphs. Nothing is built before it is checked.
 """
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from fedkt.bundle.manifest import Manifest
+    from fedkt.bundle.manifest import Claim, Manifest
     from fedkt.models.base import FittedModel, Model
     from fedkt.models.onnx_rules import Limits
     from fedkt.signing import SigningKey
@@ -51,11 +53,14 @@ class Bundle:
     """The digest of the plan it was made under."""
     arrays: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Named arrays, for algorithms that send weights; they do not travel as bytes yet."""
+    claim: Claim | None = None
+    """What the sender says its noise promises (level L2), not checked yet."""
 
 
-def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None) -> bytes:
+def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None, claim: Claim | None = None) -> bytes:
     """The bundle as bytes, the same bytes for the same bundle, signed if a key is given.
 
+    `claim` is what the noise promises; without it the bundle's own, which it has where it was received with one.
     Models that are not ONNX yet are converted and must label every one of `check_rows` as before.
     """
     from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest
@@ -90,10 +95,12 @@ def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None
             n_features=width,
             versions=versions(),
             files=tuple(files),
+            claim=claim if claim is not None else bundle.claim,
         )
     except ValueError as reason:
         raise BundleError(f"The bundle of {bundle.sender!r} cannot be described: {reason}") from reason
-    text = json.dumps(manifest.model_dump(mode="json"), ensure_ascii=False, indent=1, sort_keys=True).encode()
+    said = manifest.model_dump(mode="json", exclude_none=True)
+    text = json.dumps(said, ensure_ascii=False, indent=1, sort_keys=True).encode()
     members = [(MANIFEST, text)]
     if key is not None:
         members.append((SIGNATURE, key.sign(text)))
@@ -151,7 +158,7 @@ def unpack(
         except ModelError as reason:
             raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
         models.append(OnnxModel(graph, n_features, len(classes), f"model {place} of {manifest.party!r}"))
-    return Bundle(manifest.party, tuple(classes), tuple(models), manifest.plan)
+    return Bundle(manifest.party, tuple(classes), tuple(models), manifest.plan, claim=manifest.claim)
 
 
 def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, limits: Limits | None = None) -> Manifest:

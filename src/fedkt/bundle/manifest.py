@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from fedkt.errors import BundleError
 
@@ -24,6 +24,25 @@ class FileEntry(BaseModel):
     sha256: Digest
 
 
+class Claim(BaseModel):
+    """What a party says its noise promises, in public figures: whoever reads it can work out the price again."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    mechanism: Text
+    scale: Annotated[dict[Text, FiniteFloat], Field(max_length=16)]
+    queries: Annotated[int, Field(ge=1, le=2**53)]
+    """k: public rows that were asked in each partition."""
+    partitions: Annotated[int, Field(ge=1, le=10**6)]
+    """s: how often."""
+    voters: Annotated[int, Field(ge=1, le=10**6)]
+    """Teachers of a partition: the agreed number of subsets, or the party's rows where these are fewer."""
+    classes: Annotated[int, Field(ge=2, le=10**6)]
+    epsilon: Annotated[FiniteFloat, Field(ge=0)]
+    delta: Annotated[FiniteFloat, Field(gt=0, lt=1)]
+    unit: Literal["record"]
+    adjacency: Literal["replace-one"]
+
+
 class Manifest(BaseModel):
     """The bundle's description of itself."""
 
@@ -37,6 +56,8 @@ class Manifest(BaseModel):
     n_features: Annotated[int, Field(ge=1, le=2**24)]
     versions: Annotated[dict[Text, Text], Field(max_length=20)]
     files: Annotated[tuple[FileEntry, ...], Field(max_length=100_000)]
+    claim: Claim | None = None
+    """Only at level L2."""
 
 
 def parse_manifest(text: bytes, source: str) -> Manifest:

@@ -46,9 +46,9 @@ def inspect(
 def in_words(value: Any) -> str:
     """A value for a person; what a stranger wrote must not speak to the terminal."""
     if isinstance(value, dict):
-        text = ", ".join(f"{key} {each}" for key, each in value.items())
+        text = ", ".join(f"{key} {in_words(each)}" for key, each in value.items())
     elif isinstance(value, (list, tuple)):
         text = ", ".join(map(str, value[:20])) + (f", … ({len(value)} in all)" if len(value) > 20 else "")
     else:
-        text = f"{value:,}" if isinstance(value, int) else str(value)
+        text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     return "".join(each if each.isprintable() else "?" for each in text)

@@ -25,6 +25,10 @@ def party(
         Path | None,
         typer.Option(help="Folder for unfinished work. Default: .fedkt-work/NAME-PLAN, removed at the end."),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="At level L2: the file in which your releases are written down. Default: beside your data."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
@@ -34,6 +38,8 @@ def party(
       fedkt party plan.toml --name north --data north.csv --public public.csv
 
       fedkt party plan.toml --name north --data north.csv --public public.csv -o outbox --key north.key --jobs 4
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --ledger north.ledger
     """
     from dataclasses import asdict
 
@@ -41,6 +47,7 @@ def party(
     from fedkt.data.values import plural
     from fedkt.party_side import read_key, run_party
     from fedkt.plan import read_plan
+    from fedkt.privacy.statement import rounded_up
 
     agreed = read_plan(plan)
     signing = None if key is None else read_key(key)
@@ -54,6 +61,7 @@ def party(
             key=signing,
             jobs=options.cores(jobs),
             work=work,
+            ledger=ledger,
             progress=bar,
         )
     for note in sent.notes:
@@ -68,6 +76,13 @@ def party(
         highlight=False,
         soft_wrap=True,
     )
+    if sent.epsilon is not None:
+        stdout.print(
+            f"Privacy: epsilon {rounded_up(sent.epsilon)} at delta {sent.delta:g} for one record, by the noise in it.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     stdout.print(
         "Send this one file to the server. Your rows, your teachers and their votes stay here.", soft_wrap=True
     )

@@ -45,9 +45,29 @@ def new(
     teacher: options.Teacher = None,
     student: options.Student = None,
     final: options.Final = None,
-    partitions: options.Partitions = 2,
+    partitions: options.Partitions = None,
     subsets: options.Subsets = 5,
     level: options.Level = "L0",
+    mechanism: options.Mechanism = None,
+    gamma: options.Gamma = None,
+    sigma: options.Sigma = None,
+    theta: options.Theta = None,
+    threshold: options.Threshold = None,
+    sigma_test: options.SigmaTest = None,
+    answers: options.Answers = None,
+    epsilon: options.Epsilon = None,
+    delta: Annotated[float | None, typer.Option(help="δ of the guarantee. Default: 1e-5 where noise is on.")] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(help="Public rows asked where noise is on: a number (81) or a fraction (0.02). Default: all."),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="ε that all releases of one owner may cost together. Default: the price of one run."),
+    ] = None,
+    adjacency: Annotated[
+        str | None, typer.Option(help="What a neighbouring table is: replace-one, the only one supported.")
+    ] = None,
     seed: Annotated[
         str, typer.Option(help="A number: training can be repeated. 'private': everybody draws and keeps their own.")
     ] = "0",
@@ -80,6 +100,9 @@ def new(
 
       fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
       --model forest --party-model south=boosting --key north=north.pub --seed private
+
+      fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
+      --level L2 --epsilon 2 --queries 40 --subsets 25 --budget 4
     """
     from fedkt.cli.output import stdout
     from fedkt.errors import ConfigurationError
@@ -109,9 +132,22 @@ def new(
         missing=missing,  # type: ignore[arg-type]
         unseen=unseen,  # type: ignore[arg-type]
         task=task,
+        level=level,
         partitions=partitions,
         subsets=subsets,
-        level=level,
+        privacy={
+            "mechanism": mechanism,
+            "scale": dict(
+                options.scale(
+                    gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
+                )
+            ),
+            "epsilon": epsilon,
+            "queries": None if queries is None else options.number_or_fraction(queries),
+            "delta": delta,
+            "budget": budget,
+            "adjacency": adjacency,
+        },
         seed=int(seed) if whole_number(seed) else seed,
         **{name: value for name, value in chosen.items() if value is not None},
     )

@@ -22,13 +22,18 @@ def server(
     public: Public,
     bundles: Annotated[Path, typer.Option(help="The folder with the parties' .fedkt files.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder to write final.onnx and report.json to.")
+        Path,
+        typer.Option("--output", "-o", help="The folder to write final.onnx, report.json and privacy.txt to."),
     ] = Path("result"),
     min_parties: Annotated[
         int | None, typer.Option(help="Go on with this many parties. Default: the plan's number, else all of them.")
     ] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for parties that have not sent yet.")] = 0.0,
     test: Annotated[Path | None, typer.Option(help="Labelled rows of your own, to measure the result on.")] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="At level L1: the file in which noisy votes are written down. Default: beside the plan."),
+    ] = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -47,6 +52,8 @@ def server(
     from fedkt.server_side.host import run_server
 
     agreed = read_plan(plan)
+    if ledger is None and agreed.level == "L1":
+        ledger = plan.with_name(f"{plan.name}.ledger")
     with progress_bar("bundles", quiet=as_json) as bar:
         hosted = run_server(
             agreed,
@@ -56,6 +63,7 @@ def server(
             min_parties=min_parties,
             wait=wait,
             test=test,
+            ledger=ledger,
             jobs=options.cores(jobs),
             command=options.this_command(),
             tell=bar,
@@ -98,8 +106,12 @@ def print_hosted(hosted: Hosted) -> None:
         alone_mean = sum(report.party_accuracy.values()) / max(len(report.party_accuracy), 1)
         lines.append(
             f"Final model: accuracy {report.accuracy:.2%}, balanced {report.balanced_accuracy:.2%} on "
-            f"{plural(report.rows['test'], 'test row')}; a party's students alone: {alone_mean:.2%} on average."
+            f"{plural(report.rows['test'], 'test row')}"
+            + (f"; a party's students alone: {alone_mean:.2%} on average." if report.party_accuracy else ".")
         )
-    lines += [f"Privacy: {report.privacy}.", f"{hosted.final}: use it with  fedkt predict {hosted.final} new.csv"]
+    lines += [
+        f"Privacy: {report.privacy.rstrip('.')}.",
+        f"{hosted.final}: use it with  fedkt predict {hosted.final} new.csv",
+    ]
     for line in lines:
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)

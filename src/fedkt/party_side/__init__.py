@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedkt.bundle import pack
-from fedkt.errors import DataError
+from fedkt.errors import DataError, PrivacyError
 from fedkt.federation import Diary, Party, Progress
+from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell
 from fedkt.party_side.keys import check_key, read_key, write_keys
 from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan, file_digest
+from fedkt.privacy import Ledger
 from fedkt.signing import SigningKey
 from fedkt.transport.folder import write_atomically
 
@@ -36,6 +38,11 @@ class Sent:
     bytes: int
     sha256: str
     signed: bool
+    epsilon: float | None
+    """What the noise promises for one record (level L2), None without noise."""
+    delta: float | None
+    ledger: str | None
+    """Where the release was written down."""
     notes: tuple[str, ...]
 
 
@@ -49,10 +56,15 @@ def run_party(
     key: SigningKey | None = None,
     jobs: int = 1,
     work: Path | None = None,
+    ledger: Path | None = None,
     progress: Progress | None = None,
 ) -> Sent:
-    """Train this party's students and write outbox/<name>.fedkt; the working folder is removed once it is there."""
+    """Train this party's students and write outbox/<name>.fedkt; the working folder is removed once it is there.
+
+    At level L2 the releases are written into the `ledger` first; by default it lies beside the data.
+    """
     plan.require(name)
+    ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
     rows = plan.columns.encode(plan.read_public(public))
     if file_digest(data) == plan.public.sha256:
@@ -68,8 +80,19 @@ def run_party(
     for note in plan.columns.unseen_notes(table):
         diary.say(note)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
+    claim = None if ledger is None else claim_for(plan, len(y))
     with working_for(name, folder):
-        seed = claim_shelf(folder, plan, name, file_digest(data), diary)
+        own = claim_shelf(folder, plan, name, file_digest(data), diary)
+        door = Ledger()
+        if ledger is not None and claim is not None and own.noise_seed is not None:
+            door = open_ledger(plan, name, ledger)
+            try:
+                spend(door, plan, claim, own.noise_seed)
+            except PrivacyError:
+                if not own.resumed:
+                    clear(folder)
+                raise
+            tell(diary, plan, name, claim, len(y), ledger)
         shelf = Shelf(folder, rows, len(plan.classes), diary)
         finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
         if finished:
@@ -78,7 +101,7 @@ def run_party(
         party = Party(
             rows,
             plan.classes,
-            seed,
+            own.seed,
             name=name,
             X=X,
             y=y,
@@ -86,10 +109,12 @@ def run_party(
             shelf=shelf,
             jobs=jobs,
             diary=diary,
+            noise_seed=own.noise_seed,
+            ledger=door,
             progress=None if progress is None else Steps(progress, shelf, plan.partitions),
         )
         bundle = replace(plan.algorithm().party_step(party, None), plan=plan.digest)
-        packed = pack(bundle, check_rows=rows, key=key)
+        packed = pack(bundle, check_rows=rows, key=key, claim=claim)
         path = outbox / f"{name}.fedkt"
         write_atomically(path, packed)
         clear(folder)
@@ -103,5 +128,8 @@ def run_party(
         bytes=len(packed),
         sha256=hashlib.sha256(packed).hexdigest(),
         signed=key is not None,
+        epsilon=None if claim is None else claim.epsilon,
+        delta=None if claim is None else claim.delta,
+        ledger=None if ledger is None else str(ledger),
         notes=tuple(diary.notes),
     )

@@ -188,13 +188,24 @@ def check_ours(folder: Path) -> None:
         )
 
 
-def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Diary) -> int:
-    """This party's seed; students that were made from something else are removed first."""
+@dataclass(frozen=True)
+class Seeds:
+    """What this run draws its randomness from."""
+
+    seed: int
+    noise_seed: int | None = field(repr=False)
+    """Secret, and only at level L2: with it, a run that was killed makes the same release again, not another one."""
+    resumed: bool
+    """Whether an earlier run had drawn them."""
+
+
+def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Diary) -> Seeds:
+    """This party's seeds; students that were made from something else are removed first."""
     belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions()), strict=True))
     state = read_state(folder)
-    seed = state.pop("seed", None)
-    if state == belongs:
-        return int(seed)
+    seed, noise_seed = state.pop("seed", None), state.pop("noise_seed", None)
+    if state == belongs and (noise_seed is not None) == (plan.level == "L2"):
+        return Seeds(int(seed), noise_seed, resumed=True)
     if state:
         changed = [key for key in belongs if state.get(key) != belongs[key]]
         diary.say(
@@ -203,8 +214,10 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
         )
         clear(folder, keep=(STATE,))
     drawn = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
-    write_atomically(folder / STATE, json.dumps({**belongs, "seed": drawn}, indent=1).encode(), private=True)
-    return drawn
+    noise = secrets.randbits(128) if plan.level == "L2" else None
+    said = {**belongs, "seed": drawn} | ({} if noise is None else {"noise_seed": noise})
+    write_atomically(folder / STATE, json.dumps(said, indent=1).encode(), private=True)
+    return Seeds(drawn, noise, resumed=False)
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -213,10 +226,10 @@ def read_state(folder: Path) -> dict[str, Any]:
         stored = json.loads(read_at_most(folder / STATE, 2**20) or b"")
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(stored, dict) or set(stored) != {*BELONGS, "seed"}:
+    if not isinstance(stored, dict) or set(stored) - {"noise_seed"} != {*BELONGS, "seed"}:
         return {}
-    seed = stored["seed"]
-    return stored if type(seed) is int and 0 <= seed < 2**64 else {}
+    drawn = [stored["seed"], stored.get("noise_seed", 0)]
+    return stored if all(type(each) is int and 0 <= each < 2**128 for each in drawn) else {}
 
 
 def clear(folder: Path, *, keep: tuple[str, ...] = ()) -> None:

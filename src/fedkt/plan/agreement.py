@@ -5,20 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
-from fedkt.plan.parts import MAX_CLASSES, MAX_PARTIES, Class, Member, ModelChoice, Part, PublicRows, Text, _known_level
+from fedkt.plan.parts import MAX_CLASSES, MAX_PARTIES, Class, Level, Member, ModelChoice, Part, PublicRows, Text
+from fedkt.plan.privacy import Privacy, rounded_budget, run_price
 
 if TYPE_CHECKING:
     from fedkt.algorithms import FedKT
+    from fedkt.privacy import Price
 
 
 class Plan(Part):
@@ -28,13 +31,15 @@ class Plan(Part):
     format: Annotated[int, Field(ge=1, le=1)] = 1
     task: Text
     classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES)
-    level: Annotated[str, AfterValidator(_known_level)] = "L0"
+    level: Level = "L0"
     partitions: Annotated[int, Field(ge=1, le=1_000)] = 2
     subsets: Annotated[int, Field(ge=1, le=100_000)] = 5
     seed: Annotated[int, Field(ge=0, lt=2**63)] | Literal["private"] = 0
     """A number that everybody derives their own generator from, or "private": everybody draws and keeps their own."""
     min_parties: Annotated[int, Field(ge=1)] | None = None
     """How many parties the server needs at least; None leaves it to the server, which then waits for all."""
+    privacy: Privacy | None = None
+    """The noise of level L1 or L2, and what it may cost."""
     public: PublicRows
     models: ModelChoice
     parties: tuple[Member, ...] = Field(min_length=1, max_length=MAX_PARTIES)
@@ -43,6 +48,17 @@ class Plan(Part):
 
     @model_validator(mode="after")
     def _checked(self) -> Plan:
+        if self.level == "L0" and self.privacy is not None:
+            raise ValueError("privacy: level L0 adds no noise. Remove the [privacy] table, or choose level L1 or L2")
+        if self.level != "L0" and self.privacy is None:
+            raise ValueError(
+                f"privacy is missing: level {self.level} needs a noise, that is a [privacy] table with mechanism, "
+                "scale, queries and delta"
+            )
+        if self.privacy is not None:
+            from fedkt.algorithms.fedkt import number_of_queries
+
+            number_of_queries(self.privacy.queries, self.public.rows)
         # On some file systems North.fedkt and north.fedkt are the same file.
         twice = [name for name, count in Counter(name.casefold() for name in self.names).items() if count > 1]
         if twice:
@@ -77,8 +93,23 @@ class Plan(Part):
     def digest(self) -> str:
         """SHA-256 of what the plan says; comments, layout and the order of keys do not count."""
         said = self.model_dump(mode="json", by_alias=True)
+        if self.privacy is None:
+            # A plan without noise says what it said before there was any.
+            del said["privacy"]
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def budget(self) -> float | None:
+        """ε that all releases of one owner may cost together; where none was agreed on, the price of one run."""
+        if self.privacy is None or self.privacy.budget is not None:
+            return None if self.privacy is None else self.privacy.budget
+        price = self.price()
+        return None if price is None else rounded_budget(price.epsilon)
+
+    def price(self, party_rows: Sequence[int] | None = None) -> Price | None:
+        """What one run costs the server (L1), or a party with rows enough or with as many as said (L2)."""
+        return run_price(self, party_rows)
 
     def algorithm(self) -> FedKT:
         """FedKT as agreed."""
@@ -93,6 +124,8 @@ class Plan(Part):
             partitions=self.partitions,
             subsets=self.subsets,
             level=self.level,
+            noise=None if self.privacy is None else self.privacy.noise,
+            queries=1.0 if self.privacy is None else self.privacy.queries,
         )
 
     def require(self, name: str) -> str:

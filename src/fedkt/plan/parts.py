@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
+from fedkt.privacy import LEVELS
 from fedkt.signing import check_public
 
 MAX_CLASSES = 10_000
@@ -65,8 +66,8 @@ def _known_model(name: str) -> str:
 
 
 def _known_level(level: str) -> str:
-    if level != "L0":
-        raise ValueError(f"Privacy level {level} is not available in plans yet; a plan is at level L0")
+    if level not in LEVELS:
+        raise ValueError(f"there is no privacy level {level!r}. Choose one of: {', '.join(LEVELS)}")
     return level
 
 
@@ -80,6 +81,7 @@ def _public_key(text: str) -> str:
 
 Family = Annotated[str, AfterValidator(_known_model)]
 PartyName = Annotated[str, AfterValidator(_safe_name)]
+Level = Annotated[str, AfterValidator(_known_level)]
 PublicKey = Annotated[str, AfterValidator(_public_key)]
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 Class = Text | Annotated[int, Field(ge=-(2**53), le=2**53)]

@@ -15,6 +15,7 @@ from fedkt.data.table import names_its_label, read_table
 from fedkt.errors import PlanError
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.parts import faults_of
+from fedkt.plan.privacy import rounded_budget, settled
 
 FORMAT = 1
 MAX_PLAN_BYTES = 16 * 2**20
@@ -34,11 +35,16 @@ def make_plan(
     missing: Literal["as-seen", "allow", "refuse"] = "allow",
     unseen: Literal["ignore", "refuse"] = "ignore",
     task: str | None = None,
+    level: str = "L0",
+    partitions: int | None = None,
+    subsets: int = 5,
+    privacy: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Plan:
     """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
 
-    `settings` are teacher, student, final, partitions, subsets, level, seed and min_parties.
+    `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
+    delta and budget (by default what one run costs). `settings` are teacher, student, final, seed and min_parties.
     """
     strangers = [name for name in (keys or {}) if name not in parties]
     if strangers:
@@ -49,17 +55,46 @@ def make_plan(
         raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
     models = {role: settings.pop(role) for role in ("teacher", "student", "final") if role in settings}
+    cuts = partitions if partitions is not None else 2 if level == "L0" else 1
+    noise = settled(
+        privacy or {},
+        level=level,
+        public_rows=table.n_rows,
+        classes=len(classes),
+        parties=len(parties),
+        partitions=cuts,
+        subsets=subsets,
+    )
     said: dict[str, Any] = {
         "format": FORMAT,
         "task": task or label,
         "classes": list(classes),
+        "level": level,
+        "partitions": cuts,
+        "subsets": subsets,
+        "privacy": noise,
         "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
         "models": {"default": model, "parties": dict(party_models or {}), **models},
         "parties": [{"name": name, "key": (keys or {}).get(name)} for name in parties],
         "schema": schema.model_dump(mode="json"),
         **settings,
     }
-    return _validated(said, "The new plan")
+    plan = _validated(said, "The new plan")
+    return plan if plan.privacy is None else with_budget(plan)
+
+
+def with_budget(plan: Plan) -> Plan:
+    """The plan with its budget written out, refused where the budget does not cover one run."""
+    price, budget = plan.price(), plan.budget
+    assert price is not None
+    assert budget is not None
+    assert plan.privacy is not None
+    if not price.epsilon <= budget:
+        raise PlanError(
+            f"The budget of epsilon {budget:g} does not cover one run, which costs {rounded_budget(price.epsilon):g} "
+            f"at delta {price.delta:g}. Ask fewer queries, add more noise, or agree on a larger budget."
+        )
+    return plan.model_copy(update={"privacy": plan.privacy.model_copy(update={"budget": budget})})
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -97,6 +132,8 @@ def parse_plan(data: bytes, source: str) -> Plan:
 
 
 def _validated(said: dict[str, Any], source: str) -> Plan:
+    # Every partition of a party is a release of its own, so the paper advises one where noise is on.
+    said.setdefault("partitions", 2 if said.get("level", "L0") == "L0" else 1)
     try:
         # By way of JSON: strict, but lists may be tuples. Dates and infinities have no JSON and no place in a plan.
         text = json.dumps(said, allow_nan=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from fedkt.data.values import plural
+from fedkt.privacy import statement
+from fedkt.privacy.statement import rounded_up
 
 if TYPE_CHECKING:
     from fedkt.plan import Plan
@@ -13,6 +16,21 @@ HEAD = """\
 A fedkt plan: what everyone agrees on before the one round. Send this file and the public rows to every party and to
 the server. Comments and layout may be changed; anything else makes it another plan, and bundles made under it are
 refused. What it means in words:  fedkt plan check plan.toml"""
+
+
+LEVELS = {
+    "L0": "no noise, no privacy promise beyond that rows do not travel",
+    "L1": "noise at the server protects each party; the server sees the students without noise",
+    "L2": "noise at the parties protects each record before anything leaves",
+}
+UNPROTECTED = (
+    "  Level L0 adds no noise: epsilon is infinite. A student is trained on labels that the party's rows decided,",
+    "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
+    "  bundles only to a server you trust with that, over a channel you trust.",
+)
+PRIVATE = """\
+mechanism and scale: the noise on the vote counts. queries: public rows that are asked (a number, or a fraction).
+budget: the epsilon that all releases of one owner (L1: the server, L2: a party) may cost together, at this delta."""
 
 
 def to_toml(plan: Plan) -> str:
@@ -28,7 +46,7 @@ def to_toml(plan: Plan) -> str:
     document.add("task", tomlkit.item(said["task"]))
     for key, why in (
         ("classes", "the labels that may occur; their order is part of the agreement"),
-        ("level", "L0: no noise, no privacy promise beyond that rows do not travel"),
+        ("level", LEVELS[plan.level]),
         ("partitions", "s: how often a party cuts its rows; it sends one student per cut"),
         ("subsets", "t: subsets of a cut; one teacher is trained on each and never leaves the party"),
         ("seed", 'a number: everybody\'s training can be repeated; "private": everybody draws and keeps their own'),
@@ -36,6 +54,15 @@ def to_toml(plan: Plan) -> str:
     ):
         if key in said:
             document.add(key, tomlkit.item(said[key]).comment(why))
+    if plan.privacy is not None:
+        private = tomlkit.table()
+        for line in PRIVATE.splitlines():
+            private.add(tomlkit.comment(line))
+        scale = tomlkit.inline_table()
+        scale.update(said["privacy"].pop("scale"))
+        private.add("mechanism", said["privacy"].pop("mechanism"))
+        private.add("scale", scale)
+        document.add("privacy", _filled(private, said["privacy"]))
     public = tomlkit.table()
     public.add(
         tomlkit.comment("The unlabelled rows that everybody has; the file's bytes are checked, its name is a hint.")
@@ -94,6 +121,12 @@ def explain(plan: Plan) -> str:
     else:
         seed = f"Everybody's randomness follows from the seed {plan.seed} and their name: training can be repeated."
     needed = f"at least {plan.min_parties}" if plan.min_parties is not None else "all, unless the server says otherwise"
+    asked = "the public rows"
+    if plan.privacy is not None:
+        from fedkt.algorithms.fedkt import number_of_queries
+
+        k = number_of_queries(plan.privacy.queries, plan.public.rows)
+        asked = f"{k} of the public rows (the same for everybody, chosen by a fixed rule)"
     lines = [
         f"Plan {plan.digest[:12]}: {plan.task}",
         "",
@@ -111,22 +144,66 @@ def explain(plan: Plan) -> str:
         f"  Seed        {seed}",
         "",
         "What happens",
-        f"  Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
-        f"the {t} vote",
-        f"  on the public rows, and trains a student on the winning labels: {students} a party.",
-        "  The server counts a party's vote where all its students agree, and trains the final model "
-        f"({chosen.final or chosen.default}).",
+        *_wrapped(
+            f"Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
+            f"the {t} vote on {asked if plan.level == 'L2' else 'the public rows'}, "
+            f"{'adds noise to the counts, ' * (plan.level == 'L2')}and trains a student on the winning labels: "
+            f"{students} a party."
+        ),
+        *_wrapped(
+            "The server counts a party's vote where all its students agree"
+            f"{f', on {asked}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
+            f"({chosen.final or chosen.default})."
+        ),
         "",
         "What travels, once",
-        f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests).",
-        "  Rows, labels, teachers, votes and row counts stay with the party.",
-        "",
-        "What is not protected",
-        "  Level L0 adds no noise: epsilon is infinite. A student is trained on labels that the party's rows decided,",
-        "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
-        "  bundles only to a server you trust with that, over a channel you trust.",
+        f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests"
+        f"{', privacy claim' * (plan.level == 'L2')}).",
+        f"  Rows, labels, teachers{' and votes' if plan.level == 'L2' else ', votes and row counts'} stay with the "
+        "party.",
     ]
-    return "\n".join(lines)
+    if plan.level == "L2":
+        lines.append(
+            f"  The claim says how many teachers voted: of a party with fewer than {t} rows it tells how many."
+        )
+    return "\n".join([*lines, "", *promised(plan)])
+
+
+def promised(plan: Plan) -> list[str]:
+    """What the noise promises, and what nobody promises, in words."""
+    price = plan.price()
+    if plan.privacy is None or price is None:
+        return ["What is not protected", *UNPROTECTED]
+    from fedkt.algorithms.levels import cautions
+
+    said = statement(plan.level, price)
+    owner = "the server" if plan.level == "L1" else "a party"
+    sizes = [1] * len(plan.parties) if plan.level == "L1" else [1]
+    scale = ", ".join(f"{name} {value:.4g}" for name, value in plan.privacy.scale.items())
+    lines = [
+        "What is promised",
+        *_wrapped(
+            f"epsilon {rounded_up(price.epsilon)} at delta {price.delta:g} for one {said.unit} ({said.adjacency}): "
+            f"{plan.privacy.mechanism} noise ({scale}) on {plural(price.release.queries, 'released label')}, "
+            f"{plural(price.release.voters, 'voter')}, by the accountant {price.accountant!r}."
+        ),
+        *_wrapped(f"Protected: {said.protects}. Private: {said.satisfies}. To be trusted: {said.trusted}."),
+        *_wrapped(
+            f"Budget: all releases of {owner} together may cost epsilon {plan.budget:g}. They are written into a "
+            "ledger before a vote is read, and what the budget does not cover is refused before anything is trained."
+        ),
+    ]
+    if plan.level == "L2":
+        lines += _wrapped(
+            f"A party with fewer than {plan.subsets} rows has fewer teachers and its own price, which it claims and "
+            "the server checks."
+        )
+    lines += [line for caution in cautions(plan.level, price, sizes) for line in _wrapped(f"Caution: {caution}")]
+    return [*lines, "", "What is not protected", *_wrapped(said.not_protected)]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 118, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _models(plan: Plan) -> str:

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
 from fedkt.data.schema import Schema
-from fedkt.data.table import Table
+from fedkt.data.table import Table, printable
 from fedkt.errors import DataError, ModelError
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits, check_graph
 from fedkt.plan import MAX_CLASSES, Class, Part, Plan, Text, faults_of
+from fedkt.privacy import Statement
 from fedkt.transport.folder import read_at_most
 
 NOTE = "fedkt"
@@ -31,6 +32,15 @@ MAX_FIELDS = 10_000
 METADATA = 14
 """The field of onnx.proto's ModelProto that holds notes."""
 PREDICTION = "prediction"
+
+
+def _one_line(text: str) -> str:
+    if not printable(text):
+        raise ValueError("control characters have no place in a privacy statement")
+    return text
+
+
+Said = Annotated[str, Field(max_length=2_000), AfterValidator(_one_line)] | bool | int | FiniteFloat | None
 
 
 class Card(Part):
@@ -43,6 +53,8 @@ class Card(Part):
     level: Literal["L0", "L1", "L2"]
     classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES)
     columns: Schema = Field(alias="schema")
+    privacy: dict[Text, Said | dict[Text, FiniteFloat]] = Field(default_factory=dict, max_length=50)
+    """The privacy statement: what was promised when it was made."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +75,19 @@ class Predictions:
     notes: tuple[str, ...] = ()
 
 
-def write_final(model: OnnxModel, plan: Plan) -> bytes:
+def write_final(model: OnnxModel, plan: Plan, promise: Statement) -> bytes:
     """The final model's bytes, with everything that is needed to use it in its metadata."""
     from onnx import ModelProto
 
     card = Card.model_validate(
-        {"task": plan.task, "plan": plan.digest, "level": plan.level, "classes": plan.classes, "schema": plan.columns}
+        {
+            "task": plan.task,
+            "plan": plan.digest,
+            "level": plan.level,
+            "classes": plan.classes,
+            "schema": plan.columns,
+            "privacy": promise.as_dict(),
+        }
     )
     proto = ModelProto()
     proto.ParseFromString(model.data)

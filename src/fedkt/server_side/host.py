@@ -16,15 +16,21 @@ from typing import Any
 
 import numpy as np
 
+from fedkt.algorithms.levels import cautions
 from fedkt.bundle import Bundle
 from fedkt.errors import BundleError, ModelError, PlanError
 from fedkt.federation import Diary, Server, cpu_clock, seed_for
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.prediction import predict_all
 from fedkt.plan import Plan
-from fedkt.report import NO_PRIVACY, Report, accuracies
+from fedkt.privacy import Ledger, statement
+from fedkt.privacy.ledger import total_of
+from fedkt.privacy.statement import rounded_up
+from fedkt.report import Report, accuracies
+from fedkt.server_side.claims import dearest
 from fedkt.server_side.final_file import write_final
 from fedkt.server_side.inbox import Arrival, gather, not_enough, passed_over
+from fedkt.server_side.noise import kept_noise, ledger_at, open_ledger, unable
 from fedkt.transport.folder import write_atomically
 from fedkt.versions import versions
 
@@ -49,8 +55,13 @@ class Hosted:
                 "status": each.status,
                 "reason": each.reason or None,
                 "students": 0 if each.bundle is None else len(each.bundle.models),
-                "bytes": each.bytes,
-                "sha256": each.sha256,
+                # A digest of students tells whoever guesses the rows that the guess is right.
+                **({} if self.report.level == "L1" else {"bytes": each.bytes, "sha256": each.sha256}),
+                **(
+                    {}
+                    if each.bundle is None or each.bundle.claim is None
+                    else {"claim": each.bundle.claim.model_dump()}
+                ),
             }
             for each in self.arrivals
         ]
@@ -78,12 +89,18 @@ def run_server(
     min_parties: int | None = None,
     wait: float = 0.0,
     test: Path | None = None,
+    ledger: Path | None = None,
     jobs: int = 1,
     command: str = "",
     tell: Callable[[int, int], None] | None = None,
 ) -> Hosted:
-    """Gather the bundles, let the students vote, train the final model, and write final.onnx and report.json."""
+    """Gather the bundles, let the students vote, train the final model, and write final.onnx and report.json.
+
+    At level L1 the noisy vote is written into the `ledger` before it is counted.
+    """
     needed = needed_parties(plan, min_parties)
+    ledger = ledger_at(plan, ledger)
+    door = Ledger() if ledger is None else open_ledger(plan, ledger)
     rows = plan.columns.encode(plan.read_public(public))
     # Before anybody waits: a test file that does not fit should be heard of now.
     asked = None if test is None else labelled_rows(plan, test)
@@ -98,12 +115,24 @@ def run_server(
     diary.notes.extend(passed_over(bundles))
     started, cpu_started = time.perf_counter(), cpu_clock()
     seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
-    server = Server(rows, plan.classes, seed, jobs=jobs, diary=diary)
-    trained: Any = plan.algorithm().server_step(server, heard).models[0]
-    silent = silent_parties([bundle.sender for bundle in heard], diary.notes)
+    # Where a vote is paid for, whoever cannot vote is found before.
+    silent = {} if ledger is None else unable(heard, rows)
+    diary.notes.extend(silent.values())
+    asked_to_vote = [bundle for bundle in heard if bundle.sender not in silent]
+    if len(asked_to_vote) < needed:
+        raise BundleError(not_running(silent, len(asked_to_vote), needed))
+    noise = None if ledger is None else kept_noise(ledger, plan, arrivals, asked_to_vote)
+    noise_seed = None if noise is None else noise.seed
+    server = Server(rows, plan.classes, seed, jobs=jobs, diary=diary, ledger=door, noise_seed=noise_seed)
+    trained: Any = plan.algorithm().server_step(server, asked_to_vote).models[0]
+    silent |= silent_parties([bundle.sender for bundle in asked_to_vote], diary.notes)
     voting = [bundle for bundle in heard if bundle.sender not in silent]
     if len(voting) < needed:
         raise BundleError(not_running(silent, len(voting), needed))
+    if noise is not None:
+        noise.hold(diary.figures["labels"][0][1])
+    price = door.price() if plan.level == "L1" else dearest(plan, voting)
+    promise = statement(plan.level, price)
     arrivals = [
         replace(each, reason=silent[each.party], bundle=None)
         if each.bundle is not None and each.party in silent
@@ -115,7 +144,9 @@ def run_server(
         final = to_onnx(trained, n_features=rows.shape[1], n_classes=len(plan.classes), check_rows=rows)
     except ModelError as reason:
         raise ModelError(f"The final model cannot be written: {reason} Choose another --final family.") from reason
-    scores = measure(final, voting, *asked[:2]) if asked is not None else Scores()
+    # At L1 students leave the server only through the noise: no size, score or vote of theirs is in the report.
+    open_figures = plan.level != "L1"
+    scores = measure(final, voting if open_figures else (), *asked[:2]) if asked is not None else Scores()
     report = Report(
         dataset=plan.task,
         algorithm="fedkt",
@@ -128,23 +159,28 @@ def run_server(
         accuracy=scores.accuracy,
         balanced_accuracy=scores.balanced,
         label_accuracy=None,
-        epsilon=None,
-        privacy=NO_PRIVACY,
-        bytes_sent=sum(each.bytes for each in arrivals if each.bundle is not None),
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        privacy=str(promise),
+        privacy_statement=promise.as_dict(),
+        bytes_sent=sum(each.bytes for each in arrivals if each.bundle is not None) if open_figures else None,
         seconds=time.perf_counter() - started,
         cpu_seconds=cpu_clock() - cpu_started,
         versions=versions(),
         command=command,
         rows={"public": len(rows)} | ({"test": len(asked[1])} if asked is not None else {}),
-        votes={name: value for name, value in diary.figures.items() if name != "labels"},
+        votes={name: value for name, value in diary.figures.items() if name != "labels"} if open_figures else {},
         party_accuracy=scores.parties or {},
         notes=(
+            *cautions(plan.level, price, [1] * len(voting)),
+            *reruns(door),
             *dict.fromkeys(diary.notes),
             *(f"Party {name!r} has not sent a bundle that counts." for name in missing if name not in silent),
         ),
     )
     hosted = Hosted(report, tuple(arrivals), missing, result / "final.onnx", plan.digest)
-    write_atomically(hosted.final, write_final(final, plan))
+    write_atomically(result / "privacy.txt", f"{promise}\n".encode())
+    write_atomically(hosted.final, write_final(final, plan, promise))
     text = json.dumps(hosted.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(result / "report.json", text.encode() + b"\n")
     return hosted
@@ -175,6 +211,19 @@ def labelled_rows(plan: Plan, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
     table = plan.columns.read(path)
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
     return X, y, plan.columns.unseen_notes(table)
+
+
+def reruns(ledger: Ledger) -> tuple[str, ...]:
+    """What all releases of this owner cost together, where there were others before."""
+    if ledger.book is None:
+        return ()
+    spent = ledger.book.spent(who=ledger.owner)
+    if len(spent) < 2:
+        return ()
+    return (
+        f"The ledger {ledger.book.path.name} holds {len(spent)} releases about these parties, which cost epsilon "
+        f"{rounded_up(total_of(spent, ledger.delta))} together at delta {ledger.delta:g}.",
+    )
 
 
 def silent_parties(names: Sequence[str], notes: Sequence[str]) -> dict[str, str]:

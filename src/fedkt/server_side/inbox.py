@@ -12,6 +12,7 @@ from fedkt.bundle import Bundle, unpack
 from fedkt.errors import BundleError, DataError
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
+from fedkt.server_side.claims import claim_fault
 from fedkt.transport.folder import read_at_most, waiting_files
 
 ENDING = ".fedkt"
@@ -110,7 +111,8 @@ def look(plan: Plan, path: Path) -> Arrival:
         held = "1 student" if len(bundle.models) == 1 else f"{len(bundle.models)} students"
         reason_ = f"it holds {held}, but {plan.partitions} were agreed on (partitions)."
         return Arrival(name, bundle.sender, reason_, bytes=len(data), sha256=digest)
-    return Arrival(name, bundle.sender, "", bundle, len(data), digest)
+    fault = claim_fault(plan, bundle.claim)
+    return Arrival(name, bundle.sender, fault, None if fault else bundle, len(data), digest)
 
 
 def claimed_sender(data: bytes, source: str) -> str | None:

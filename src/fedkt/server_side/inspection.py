@@ -61,6 +61,8 @@ def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any
         "versions": manifest.versions,
         "signature": signature,
     }
+    if manifest.claim is not None:
+        said["claim"] = manifest.claim.model_dump()
     if plan is not None:
         said["verdict"] = verdict or "the server would count it"
     shape = {"n_features": manifest.n_features, "n_classes": len(manifest.classes)}
@@ -95,6 +97,7 @@ def describe_final(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]
         "classes": card.classes,
         "columns": [column.name for column in card.columns.columns],
         "features": card.columns.n_features,
+        "privacy": {key: value for key, value in card.privacy.items() if value is not None},
         "signature": "none: final models are not signed",
     }
     if plan is not None:

@@ -1,0 +1,117 @@
+"""A party at level L2: what its noise costs is claimed in the bundle and written into its ledger before it trains."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import cast
+
+from fedkt.algorithms.fedkt import number_of_queries
+from fedkt.algorithms.levels import cautions
+from fedkt.algorithms.pate import fingerprint
+from fedkt.bundle.manifest import Claim
+from fedkt.data.values import plural
+from fedkt.errors import ConfigurationError, PrivacyError
+from fedkt.federation import Diary
+from fedkt.plan import Plan
+from fedkt.privacy import Ledger, Release
+from fedkt.privacy.book import Book, Entry, Spending, reserve
+from fedkt.privacy.ledger import same_spending, total_of
+from fedkt.privacy.statement import rounded_up
+
+
+def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
+    """Where this party's releases are written down: beside its data unless said otherwise; nowhere without noise."""
+    if plan.level != "L2":
+        if asked is not None:
+            raise ConfigurationError(
+                f"At level {plan.level} a party adds no noise and keeps no ledger. Leave --ledger out."
+            )
+        return None
+    return asked if asked is not None else data.with_name(f"{data.name}.ledger")
+
+
+def claim_for(plan: Plan, rows: int) -> Claim:
+    """What the noise of a party with so many rows promises."""
+    price, agreed = plan.price([rows]), plan.privacy
+    assert price is not None
+    assert agreed is not None
+    return Claim(
+        mechanism=agreed.mechanism,
+        scale=dict(agreed.noise.scale),
+        queries=number_of_queries(agreed.queries, plan.public.rows),
+        partitions=plan.partitions,
+        voters=min(plan.subsets, rows),
+        classes=len(plan.classes),
+        epsilon=price.epsilon,
+        delta=agreed.delta,
+        unit="record",
+        adjacency="replace-one",
+    )
+
+
+def open_ledger(plan: Plan, name: str, path: Path) -> Ledger:
+    """This party's ledger under the plan's budget."""
+    assert plan.privacy is not None
+    return Ledger(owner=name, delta=plan.privacy.delta, budget=plan.budget, book=Book.open(path), plan=plan.digest)
+
+
+def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
+    """Write all releases of this run into the ledger before anything is trained, or refuse and write none.
+
+    A run that goes on after being killed finds its own entries, by the fingerprint of its noise, and pays nothing.
+    """
+    book, agreed, budget = ledger.book, plan.privacy, ledger.budget
+    assert book is not None
+    assert agreed is not None
+    assert budget is not None
+    release = Release(agreed.noise, claim.queries, claim.voters, claim.classes, claim.unit)
+    ours = [
+        # As students and ledger name their releases (pate.learn_student, Ledger.release): found, not paid again.
+        Spending.of(
+            release,
+            who=ledger.owner,
+            purpose=f"student {partition + 1} (noise {fingerprint(noise_seed, partition)})",
+            plan=plan.digest,
+        )
+        for partition in range(plan.partitions)
+    ]
+    spent = book.spent(who=ledger.owner)
+    due = [each for each in ours if not any(same_spending(entry, each) for entry in spent)]
+    if not due:
+        return
+    cost = total_of(cast("list[Entry]", [*spent, *due]), ledger.delta)
+    if not cost <= budget:
+        so_far = total_of(spent, ledger.delta)
+        small = (
+            f" With {plural(claim.voters, 'row')}, fewer than the {plan.subsets} subsets agreed on, this party has a "
+            "price of its own."
+            if claim.voters < plan.subsets
+            else ""
+        )
+        raise PrivacyError(
+            f"The budget of {ledger.owner!r} does not cover this run: epsilon {so_far:.4g} is spent in "
+            f"{plural(len(spent), 'earlier release')}, with this one it would be {cost:.4g}, the budget is {budget:g} "
+            f"at delta {ledger.delta:g}.{small} Nothing was trained or written. Training again on changed rows is a "
+            "new release; if you need the file of the last run again, send the one you kept. Else agree on a plan "
+            f"with a larger budget, more noise or fewer queries. (Ledger: {book.path})"
+        )
+    for each in due:
+        reserve(book, each, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
+
+
+def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path) -> None:
+    """What the party should know about its noise before it trusts it."""
+    price = plan.price([rows])
+    others = Counter(entry.who for entry in Book.open(path).entries if entry.who != name)
+    for owner, count in others.items():
+        diary.say(
+            f"{path} also holds {plural(count, 'release')} of {owner!r}, not counted for {name!r}. If they were made "
+            "from the same rows, only what all of them cost together is promised."
+        )
+    for caution in cautions(plan.level, price, [rows]):
+        diary.say(caution)
+    diary.say(
+        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} is written into {path}. Keep the bundle: making "
+        "it again is another release, which is charged again."
+    )

@@ -1,0 +1,121 @@
+"""The private part of a plan: which noise, on how many public rows, at which δ, and what it may cost in all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field, FiniteFloat, model_validator
+
+from fedkt.errors import ConfigurationError
+from fedkt.plan.parts import Part, Text
+from fedkt.privacy import Noise, make_noise
+
+if TYPE_CHECKING:
+    from fedkt.plan.agreement import Plan
+    from fedkt.privacy import Price
+
+SETTINGS = ("mechanism", "scale", "epsilon", "queries", "delta", "budget", "adjacency")
+DELTA = 1e-5
+
+
+def _replace_one(adjacency: str) -> str:
+    if adjacency != "replace-one":
+        raise ValueError(
+            "only replace-one is supported: subsets are cut by shuffling, so a row more or fewer would move others to "
+            "other subsets, and nothing is proved about adding or removing one"
+        )
+    return adjacency
+
+
+class Privacy(Part):
+    """What is released with noise, and what it may cost."""
+
+    mechanism: Text
+    scale: dict[Text, FiniteFloat] = Field(max_length=16)
+    """The noise's parameters by name."""
+    queries: Annotated[int, Field(ge=1, le=2**53)] | Annotated[float, Field(gt=0, le=1)]
+    """k: how many public rows are asked, or which fraction of them."""
+    delta: Annotated[float, Field(gt=0, lt=1)]
+    budget: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    """The largest ε that all releases of one owner (the server at L1, a party at L2) may cost together."""
+    adjacency: Annotated[str, AfterValidator(_replace_one)] = "replace-one"
+
+    @model_validator(mode="after")
+    def _checked(self) -> Privacy:
+        make_noise(self.mechanism, self.scale)
+        return self
+
+    @property
+    def noise(self) -> Noise:
+        """The agreed noise."""
+        return make_noise(self.mechanism, self.scale)
+
+
+def settled(
+    given: Mapping[str, Any],
+    *,
+    level: str,
+    public_rows: int,
+    classes: int,
+    parties: int,
+    partitions: int,
+    subsets: int,
+) -> dict[str, Any] | None:
+    """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
+    asked = {name: value for name, value in given.items() if value is not None and value != {}}
+    if level == "L0":
+        if asked:
+            raise ConfigurationError(
+                f"Level L0 adds no noise, but {', '.join(asked)} was given. Leave it out, or choose level L1 (noise at "
+                "the server, a party is protected) or L2 (noise at the parties, a record is protected)."
+            )
+        return None
+    epsilon = asked.pop("epsilon", None)
+    asked.setdefault("delta", DELTA)
+    asked.setdefault("queries", 1.0)
+    if epsilon is None and not ("mechanism" in asked and "scale" in asked):
+        raise ConfigurationError(
+            f"Level {level} needs a noise: a mechanism with its scale (mechanism gaussian, sigma 40), or an epsilon "
+            "that the smallest noise is found for."
+        )
+    if epsilon is not None:
+        if "scale" in asked:
+            raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
+        from fedkt.algorithms.fedkt import number_of_queries
+        from fedkt.algorithms.levels import calibrated
+
+        asked.setdefault("mechanism", "gaussian")
+        found = calibrated(
+            asked["mechanism"],
+            level=level,
+            epsilon=epsilon,
+            delta=asked["delta"],
+            queries=number_of_queries(asked["queries"], public_rows),
+            partitions=partitions,
+            subsets=subsets,
+            classes=classes,
+            # A plan does not know how many rows a party has; one with fewer rows than subsets is checked when it runs.
+            party_rows=[1] * parties if level == "L1" else [subsets],
+        )
+        asked["scale"] = dict(found.scale)
+    return asked
+
+
+def run_price(plan: Plan, party_rows: Sequence[int] | None = None) -> Price | None:
+    """What one run costs each owner of a budget; at L2 for parties of these sizes, else for those with rows enough."""
+    if plan.privacy is None:
+        return None
+    sizes = [1] * len(plan.parties) if plan.level == "L1" else [plan.subsets]
+    return plan.algorithm().price(
+        public_rows=plan.public.rows,
+        classes=len(plan.classes),
+        party_rows=sizes if party_rows is None else party_rows,
+        delta=plan.privacy.delta,
+    )
+
+
+def rounded_budget(epsilon: float) -> float:
+    """ε rounded up to three decimals: what one run costs, and no more."""
+    return math.ceil(epsilon * 1000) / 1000

@@ -1,0 +1,63 @@
+"""What parties at level L2 claim their noise promises: worked out again from public figures, never taken on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fedkt.algorithms.fedkt import number_of_queries
+from fedkt.bundle import Bundle
+from fedkt.bundle.manifest import Claim
+from fedkt.errors import FedKTError
+from fedkt.plan import Plan
+from fedkt.privacy import Price, make_noise
+from fedkt.privacy.statement import rounded_up
+
+SLACK = 1e-6
+"""How much smaller than ours a claimed ε may be, relative to it: another library's last digits, not a lie."""
+
+
+def claim_fault(plan: Plan, claim: Claim | None) -> str:
+    """Why a claim does not hold, or nothing where it does."""
+    agreed = plan.privacy
+    if plan.level != "L2" or agreed is None:
+        return "" if claim is None else f"it makes a privacy claim, but at level {plan.level} a party adds no noise."
+    if claim is None:
+        return "it makes no privacy claim, which every bundle has at level L2."
+    try:
+        same_noise = make_noise(claim.mechanism, claim.scale) == agreed.noise
+    except FedKTError as reason:
+        return f"its privacy claim names an impossible noise: {reason}"
+    k = number_of_queries(agreed.queries, plan.public.rows)
+    for what, claimed, wanted in (
+        ("noise", f"{claim.mechanism} {claim.scale}", f"{agreed.mechanism} {agreed.scale}" if not same_noise else None),
+        ("queries", claim.queries, k),
+        ("partitions", claim.partitions, plan.partitions),
+        ("classes", claim.classes, len(plan.classes)),
+        ("delta", claim.delta, agreed.delta),
+    ):
+        if wanted is not None and claimed != wanted:
+            return f"its privacy claim differs from the plan: {what} {str(claimed)[:200]}, agreed was {wanted}."
+    if claim.voters > plan.subsets:
+        return f"its privacy claim has {claim.voters} voters, more than the {plan.subsets} subsets agreed on."
+    epsilon = price_of(plan, claim).epsilon
+    if not claim.epsilon >= epsilon * (1 - SLACK):
+        return (
+            f"its privacy claim understates epsilon: it says {claim.epsilon:.6g}, its own figures cost {epsilon:.6g}."
+        )
+    budget = plan.budget
+    if budget is not None and not epsilon <= budget:
+        return f"its noise costs epsilon {rounded_up(epsilon)}, more than the budget of {budget:g} agreed on."
+    return ""
+
+
+def price_of(plan: Plan, claim: Claim) -> Price:
+    """The price of what a claim describes, from the plan and the number of voters."""
+    price = plan.price([claim.voters])
+    assert price is not None
+    return price
+
+
+def dearest(plan: Plan, bundles: Sequence[Bundle]) -> Price | None:
+    """The price of the party whose record is protected least: parties' records are disjoint (Theorem 4)."""
+    prices = [price_of(plan, bundle.claim) for bundle in bundles if bundle.claim is not None]
+    return max(prices, key=lambda price: price.epsilon, default=None)

@@ -1,0 +1,100 @@
+"""The server at level L1: its ledger, and noise that a killed server finds again instead of paying twice.
+
+The secret seed of the noise lies beside the ledger, in a file that only its owner can read. It belongs to one plan and
+one set of bundles: with any other bundle the votes are others, and the same noise on other votes would give both away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError, PrivacyError
+from fedkt.models.prediction import predict_all
+from fedkt.plan import Plan
+from fedkt.privacy import Ledger
+from fedkt.privacy.book import Book
+from fedkt.server_side.inbox import Arrival
+from fedkt.transport.folder import read_at_most, write_atomically
+
+
+@dataclass(frozen=True)
+class KeptNoise:
+    """A secret seed in its file, and the digest of the labels it has given."""
+
+    path: Path
+    belongs: str
+    seed: int = field(repr=False)
+    labels: str | None
+
+    def hold(self, labels: Any) -> None:
+        """Write down which labels left, before anybody sees them; refused where the same noise has given others."""
+        digest = hashlib.sha256(np.ascontiguousarray(labels, dtype="<i8").tobytes()).hexdigest()
+        if self.labels is not None and self.labels != digest:
+            raise PrivacyError(
+                "The same bundles gave other labels than before, and with the same noise on them both together would "
+                "give votes away. Nothing was written. Keep the final.onnx that you have; or remove "
+                f"{self.path} and run again, which is a new release and is charged."
+            )
+        said = {"belongs": self.belongs, "noise_seed": self.seed, "labels": digest}
+        write_atomically(self.path, json.dumps(said, indent=1).encode(), private=True)
+
+
+def ledger_at(plan: Plan, asked: Path | None) -> Path | None:
+    """Where the server's releases are written down; nowhere unless it adds noise itself."""
+    if plan.level != "L1":
+        if asked is not None:
+            raise ConfigurationError(
+                f"At level {plan.level} the server adds no noise and keeps no ledger. Leave --ledger out."
+            )
+        return None
+    if asked is None:
+        raise ConfigurationError("Level L1 needs a ledger, in which the server's releases are written down: --ledger.")
+    return asked
+
+
+def open_ledger(plan: Plan, path: Path) -> Ledger:
+    """The server's ledger under the plan's budget."""
+    assert plan.privacy is not None
+    return Ledger(owner="server", delta=plan.privacy.delta, budget=plan.budget, book=Book.open(path), plan=plan.digest)
+
+
+def kept_noise(ledger: Path, plan: Plan, arrivals: Sequence[Arrival], voting: Sequence[Bundle]) -> KeptNoise:
+    """The noise of this vote: the one an earlier run had drawn for the same bundles, else a new one, on the disk."""
+    names = {bundle.sender for bundle in voting}
+    heard = sorted((each.party or "", each.sha256) for each in arrivals if each.bundle and each.party in names)
+    belongs = hashlib.sha256(json.dumps([plan.digest, heard]).encode()).hexdigest()
+    path = ledger.with_name(f"{ledger.name}.{belongs[:16]}.noise")
+    if path.exists():
+        try:
+            said = json.loads(read_at_most(path, 2**16) or b"")
+            seed, labels = said["noise_seed"], said["labels"]
+            if said["belongs"] == belongs and type(seed) is int and seed >= 0:
+                return KeptNoise(path, belongs, seed, None if labels is None else str(labels))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            pass
+        raise PrivacyError(
+            f"{path} is damaged: it keeps the noise of this vote. Remove it to draw new noise, which is charged again."
+        )
+    drawn = KeptNoise(path, belongs, secrets.randbits(128), None)
+    said = {"belongs": belongs, "noise_seed": drawn.seed, "labels": None}
+    write_atomically(path, json.dumps(said, indent=1).encode(), private=True)
+    return drawn
+
+
+def unable(bundles: Sequence[Bundle], public: Any) -> dict[str, str]:
+    """Parties with a student that cannot be run, tried on one public row before anything is spent: name -> why."""
+    found = {}
+    for bundle in bundles:
+        failed = [each for each in predict_all(bundle.models, public[:1]) if isinstance(each, str)]
+        if failed:
+            found[bundle.sender] = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}"
+    return found

@@ -282,6 +282,7 @@ def test_a_server_that_runs_again_on_the_same_bundles_pays_once_and_on_others_is
         server(one, "--min-parties", "2")
     assert (one / "result" / "final.onnx").read_bytes() == first
     assert len(entries(one / "plan.toml.ledger")) == 1
+    assert list(one.glob("plan.toml.ledger.*.noise")) == [kept]
 
 
 def test_a_server_killed_before_it_wrote_anything_goes_on_without_paying_again(one, monkeypatch):

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedkt.algorithms.levels import cautions
 from fedkt.bundle import Bundle
-from fedkt.errors import BundleError, ModelError, PlanError
+from fedkt.errors import BundleError, ModelError, PlanError, PrivacyError
 from fedkt.federation import Diary, Server, cpu_clock, seed_for
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.prediction import predict_all
@@ -124,7 +124,12 @@ def run_server(
     noise = None if ledger is None else kept_noise(ledger, plan, arrivals, asked_to_vote)
     noise_seed = None if noise is None else noise.seed
     server = Server(rows, plan.classes, seed, jobs=jobs, diary=diary, ledger=door, noise_seed=noise_seed)
-    trained: Any = plan.algorithm().server_step(server, asked_to_vote).models[0]
+    try:
+        trained: Any = plan.algorithm().server_step(server, asked_to_vote).models[0]
+    except PrivacyError:
+        if noise is not None:
+            noise.forget()
+        raise
     silent |= silent_parties([bundle.sender for bundle in asked_to_vote], diary.notes)
     voting = [bundle for bundle in heard if bundle.sender not in silent]
     if len(voting) < needed:

@@ -34,6 +34,8 @@ class KeptNoise:
     belongs: str
     seed: int = field(repr=False)
     labels: str | None
+    fresh: bool = False
+    """Whether this run has drawn it."""
 
     def hold(self, labels: Any) -> None:
         """Write down which labels left, before anybody sees them; refused where the same noise has given others."""
@@ -46,6 +48,11 @@ class KeptNoise:
             )
         said = {"belongs": self.belongs, "noise_seed": self.seed, "labels": digest}
         write_atomically(self.path, json.dumps(said, indent=1).encode(), private=True)
+
+    def forget(self) -> None:
+        """Remove noise that was drawn for a release that has been refused; noise of an earlier run stays."""
+        if self.fresh:
+            self.path.unlink(missing_ok=True)
 
 
 def ledger_at(plan: Plan, asked: Path | None) -> Path | None:
@@ -84,7 +91,7 @@ def kept_noise(ledger: Path, plan: Plan, arrivals: Sequence[Arrival], voting: Se
         raise PrivacyError(
             f"{path} is damaged: it keeps the noise of this vote. Remove it to draw new noise, which is charged again."
         )
-    drawn = KeptNoise(path, belongs, secrets.randbits(128), None)
+    drawn = KeptNoise(path, belongs, secrets.randbits(128), None, fresh=True)
     said = {"belongs": belongs, "noise_seed": drawn.seed, "labels": None}
     write_atomically(path, json.dumps(said, indent=1).encode(), private=True)
     return drawn

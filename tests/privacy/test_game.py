@@ -24,6 +24,9 @@ class Coin:
         tail = 0.5 * np.exp(-size) * (1 + size / 2)
         return np.where(np.asarray(gap) >= 0, 1 - tail, tail)
 
+    def rdp(self, orders):
+        return 2 * self.gamma**2 * np.asarray(orders, dtype=float)
+
 
 def release(gamma, queries, voters, *, abstentions=False):
     return Release(Coin(gamma), queries, voters, 2, "record", abstentions=abstentions)
@@ -131,6 +134,16 @@ def test_a_larger_delta_never_costs_more_and_no_query_costs_nothing():
 def test_three_classes_and_unknown_mechanisms_are_not_priced():
     assert game.epsilon(Release(Coin(0.1), 10, 5, 3, "record"), 1e-5) == math.inf
     assert game.epsilon(Release(Coin(0.1, "confident-gaussian"), 10, 5, 2, "record"), 1e-5) == math.inf
+
+
+def test_the_reach_of_the_grid_changes_the_work_and_not_the_answer():
+    class Far(Coin):
+        def rdp(self, orders):
+            return np.full(len(orders), 1e6)
+
+    near, far = (Release(kind(0.05), 300, 11, 2, "party") for kind in (Coin, Far))
+    assert game.epsilon(near, 1e-5) == pytest.approx(game.epsilon(far, 1e-5), rel=1e-9)
+    assert len(game.curve(near.noise, 300, 11, False, 1e-3)[0]) < len(game.curve(far.noise, 300, 11, False, 1e-3)[0])
 
 
 def test_noise_too_weak_for_any_promise_is_infinite():

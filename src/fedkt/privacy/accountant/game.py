@@ -47,6 +47,7 @@ LARGEST_EPSILON = 60.0
 """Beyond this nobody is protected; the grid ends here and the answer is infinite."""
 ABOVE = 8.0
 """How far the grid reaches below y = 1, in ln y."""
+TWO = np.array([2.0])
 INFLATION = 1.0 + 1e-12
 UNDERFLOW = 1e-280
 
@@ -99,8 +100,12 @@ def curve(noise: Noise, queries: int, voters: int, abstentions: bool, step: floa
     possible = coins.p_zero > 0
     with np.errstate(divide="ignore"):
         largest = float(np.max(np.log(coins.p_zero[possible]) - np.log(coins.q_zero[possible])))
-    # Losses cannot add up to more than k times the largest: beyond it V is 0, so the grid need not reach further.
-    lowest = -math.ceil(min(queries * largest, LARGEST_EPSILON) / step + 1) * step
+    # Losses cannot add up to more than k times the largest: beyond it V is 0, so the grid need not reach further. Nor
+    # need it reach where V is below any δ of interest; how far that is (ρ + 2√(40ρ), the tail e^{−40} of zCDP) decides
+    # only how much work is done: what lies beyond the grid is taken at its last value, which is an upper bound.
+    rho = queries * float(noise.rdp(TWO)[0]) / 2
+    reach = min(queries * largest, rho + 2 * math.sqrt(40 * rho) + 1, LARGEST_EPSILON)
+    lowest = -math.ceil(reach / step + 1) * step
     points = round(-lowest / step) + round(ABOVE / step) + 1
     values: Floats = np.maximum(0.0, -np.expm1(-(lowest + step * np.arange(points))))
     moves = [

@@ -147,4 +147,4 @@ def test_the_reach_of_the_grid_changes_the_work_and_not_the_answer():
 
 
 def test_noise_too_weak_for_any_promise_is_infinite():
-    assert game.epsilon(release(30.0, 500, 50), 1e-5) == math.inf
+    assert game.epsilon(release(30.0, 20, 5), 1e-5) == math.inf

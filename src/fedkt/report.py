@@ -106,7 +106,7 @@ def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
 
 def vote_figures(outcome: Outcome) -> dict[str, Any]:
     """How the server's vote went, without the labels themselves."""
-    return {name: value for name, value in outcome.server.figures.items() if name != "labels"}
+    return {name: value for name, value in outcome.server.figures.items() if name not in ("labels", "silent")}
 
 
 def notes(outcome: Outcome) -> tuple[str, ...]:

@@ -218,8 +218,9 @@ class FedKT(Algorithm):
             failed = [f"student {place + 1}: {each}" for place, each in enumerate(answer) if isinstance(each, str)]
             if failed:
                 # Fewer students agree more easily: with one left out, the party would vote on more rows than others.
-                server.diary.say(f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}")
-                server.diary.figures.setdefault("silent", []).append(bundle.sender)
+                note = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}"
+                server.diary.say(note)
+                server.diary.figures.setdefault("silent", {})[bundle.sender] = note
                 continue
             heard += 1
             predictions = np.stack([each for each in answer if not isinstance(each, str)])

@@ -91,7 +91,7 @@ def learn_student(
             classes=len(party.classes),
             unit="record",
             rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
-            purpose=f"student {partition + 1}",
+            purpose=student_purpose(partition),
             noise_key=fingerprint(party.noise_seed, partition),
         )
         party.diary.figures.setdefault("labels", []).append((queries, labels))
@@ -108,6 +108,11 @@ def study(party: Party, student: Any, rows: Any, labels: Labels, partition: int)
         return fit_model(student, take_rows(rows, answered), labels[answered], rng=party.rng(partition, STUDY))
     except FedKTError as reason:
         raise type(reason)(f"{where}: {reason}") from reason
+
+
+def student_purpose(partition: int) -> str:
+    """What a student's labels are called in a ledger."""
+    return f"student {partition + 1}"
 
 
 def fingerprint(noise_seed: int | None, partition: int) -> str:

@@ -8,7 +8,7 @@ from typing import cast
 
 from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.algorithms.levels import cautions
-from fedkt.algorithms.pate import fingerprint
+from fedkt.algorithms.pate import fingerprint, student_purpose
 from fedkt.bundle.manifest import Claim
 from fedkt.data.values import plural
 from fedkt.errors import ConfigurationError, PrivacyError
@@ -16,7 +16,7 @@ from fedkt.federation import Diary
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Release
 from fedkt.privacy.book import Book, Entry, Spending, reserve
-from fedkt.privacy.ledger import same_spending, total_of
+from fedkt.privacy.ledger import named, same_spending, total_of
 from fedkt.privacy.statement import rounded_up
 
 
@@ -67,11 +67,11 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     assert budget is not None
     release = Release(agreed.noise, claim.queries, claim.voters, claim.classes, claim.unit)
     ours = [
-        # As students and ledger name their releases (pate.learn_student, Ledger.release): found, not paid again.
+        # As `learn_student` will name them when they are released: found then, and not paid again.
         Spending.of(
             release,
             who=ledger.owner,
-            purpose=f"student {partition + 1} (noise {fingerprint(noise_seed, partition)})",
+            purpose=named(student_purpose(partition), fingerprint(noise_seed, partition)),
             plan=plan.digest,
         )
         for partition in range(plan.partitions)

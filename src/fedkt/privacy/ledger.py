@@ -95,8 +95,7 @@ class Ledger:
         return price_together(self.releases, self.delta)
 
     def _reserve(self, asked: Release, purpose: str, noise_key: str) -> None:
-        words = f"{purpose} (noise {noise_key})" if noise_key else purpose
-        spending = Spending.of(asked, who=self.owner, purpose=words, plan=self.plan)
+        spending = Spending.of(asked, who=self.owner, purpose=named(purpose, noise_key), plan=self.plan)
         limit = math.inf if self.budget is None else self.budget
         if self.book is None:
             cost = price_together([*self.releases, asked], self.delta).epsilon
@@ -120,6 +119,11 @@ class Ledger:
         if queries and int(votes.sum(axis=1).max()) > voters:
             raise PrivacyError(f"More votes were counted than there are voters ({voters}). Nothing was released.")
         return votes
+
+
+def named(purpose: str, noise_key: str) -> str:
+    """What a ledger calls a release: its purpose, and which kept noise it was made with."""
+    return f"{purpose} (noise {noise_key})" if noise_key else purpose
 
 
 def same_spending(entry: Entry, spending: Spending) -> bool:

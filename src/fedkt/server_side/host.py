@@ -130,7 +130,7 @@ def run_server(
         if noise is not None:
             noise.forget()
         raise
-    silent |= silent_parties([bundle.sender for bundle in asked_to_vote], diary.notes)
+    silent |= diary.figures.pop("silent", {})
     voting = [bundle for bundle in heard if bundle.sender not in silent]
     if len(voting) < needed:
         raise BundleError(not_running(silent, len(voting), needed))
@@ -229,16 +229,6 @@ def reruns(ledger: Ledger) -> tuple[str, ...]:
         f"The ledger {ledger.book.path.name} holds {len(spent)} releases about these parties, which cost epsilon "
         f"{rounded_up(total_of(spent, ledger.delta))} together at delta {ledger.delta:g}.",
     )
-
-
-def silent_parties(names: Sequence[str], notes: Sequence[str]) -> dict[str, str]:
-    """Parties whose bundle was accepted but whose students could not be run: name -> what the vote said of it."""
-    return {
-        name: note
-        for name in names
-        for note in notes
-        if note.startswith(f"Party {name!r} ") and "does not vote" in note
-    }
 
 
 def not_running(silent: dict[str, str], voters: int, needed: int) -> str:

@@ -24,8 +24,8 @@ TRUSTED = {
 }
 NOT_PROTECTED = {
     "L0": "Students and final model may reveal rows they were taught from.",
-    "L1": "Students themselves, party names, the number of parties, class list and public rows are not protected. "
-    "A record is protected no better than its whole party.",
+    "L1": "Students themselves, party names and sizes, the number of parties and whether a party could vote, the class "
+    "list and public rows are not protected. A record is protected no better than its whole party.",
     "L2": "Party names and sizes, class list and public rows are not protected. A person with rows at several parties, "
     "or several rows at one, is protected less.",
 }
@@ -53,6 +53,9 @@ class Statement:
     accountant: str | None = None
     reproducible_noise: bool = False
     """The noise came from a seed: whoever knows it can take it off again."""
+    total_epsilon: float | None = None
+    """What all releases of this owner's ledger cost together, this one included; None where there is no ledger."""
+    releases: int | None = None
 
     def as_dict(self) -> dict[str, object]:
         """The statement as plain JSON values."""
@@ -60,8 +63,10 @@ class Statement:
 
     def __str__(self) -> str:
         """The statement in plain words."""
-        if self.epsilon is None or self.mechanism is None:
+        if self.level == "L0":
             return "none: level L0 adds no noise, so nothing is promised (epsilon is infinite)"
+        if self.epsilon is None or self.mechanism is None:
+            return f"none: the noise of level {self.level} is too weak for any promise (epsilon is infinite)"
         scale = ", ".join(f"{name} {value:g}" for name, value in (self.scale or {}).items())
         words = (
             f"epsilon {rounded_up(self.epsilon)} at delta {self.delta:g} for one {self.unit} ({self.adjacency}), "
@@ -69,6 +74,13 @@ class Statement:
             f"classes, by the accountant '{self.accountant}'. Protected: {self.protects}. Private: {self.satisfies}. "
             f"To be trusted: {self.trusted}. {self.not_protected}"
         )
+        if self.total_epsilon is not None and self.releases is not None:
+            words += (
+                f" This release alone; all {self.releases} in the ledger so far cost epsilon "
+                f"{rounded_up(self.total_epsilon)} together."
+            )
+        else:
+            words += " This run alone: other runs on the same rows add to it."
         if self.reproducible_noise:
             words += (
                 " This run drew its noise from a seed: epsilon is what a real run would have; this one protects nobody."
@@ -78,10 +90,18 @@ class Statement:
 
 def rounded_up(epsilon: float) -> str:
     """ε with three decimals, never smaller than it is."""
-    return f"{math.ceil(epsilon * 1000 - 1e-9) / 1000:.3f}"
+    shown = math.ceil(epsilon * 1000) / 1000
+    return "∞" if math.isinf(epsilon) else f"{shown:.3f}"
 
 
-def statement(level: str, price: Price | None, *, reproducible_noise: bool = False) -> Statement:
+def statement(
+    level: str,
+    price: Price | None,
+    *,
+    reproducible_noise: bool = False,
+    total_epsilon: float | None = None,
+    releases: int | None = None,
+) -> Statement:
     """The statement for a level and the price of what was released at it."""
     words = (PROTECTS[level], SATISFIES[level], TRUSTED[level], NOT_PROTECTED[level])
     if price is None or not math.isfinite(price.epsilon):
@@ -101,4 +121,6 @@ def statement(level: str, price: Price | None, *, reproducible_noise: bool = Fal
         scale=dict(release.noise.scale),
         accountant=price.accountant,
         reproducible_noise=reproducible_noise,
+        total_epsilon=total_epsilon,
+        releases=releases,
     )

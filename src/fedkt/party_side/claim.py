@@ -32,8 +32,8 @@ def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
 
 
 def claim_for(plan: Plan, rows: int) -> Claim:
-    """What the noise of a party with so many rows promises."""
-    price, agreed = plan.price([rows]), plan.privacy
+    """What the noise of a party with so many rows promises: never less than one with rows enough would pay."""
+    price, agreed = plan.price([rows, plan.subsets]), plan.privacy
     assert price is not None
     assert agreed is not None
     return Claim(

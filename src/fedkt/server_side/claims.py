@@ -41,9 +41,7 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
         return f"its privacy claim has {claim.voters} voters, more than the {plan.subsets} subsets agreed on."
     epsilon = price_of(plan, claim).epsilon
     if not claim.epsilon >= epsilon * (1 - SLACK):
-        return (
-            f"its privacy claim understates epsilon: it says {claim.epsilon:.6g}, its own figures cost {epsilon:.6g}."
-        )
+        return f"its privacy claim understates epsilon: it says {claim.epsilon:.6g}, its figures cost {epsilon:.6g}."
     budget = plan.budget
     if budget is not None and not epsilon <= budget:
         return f"its noise costs epsilon {rounded_up(epsilon)}, more than the budget of {budget:g} agreed on."
@@ -51,8 +49,11 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
 
 
 def price_of(plan: Plan, claim: Claim) -> Price:
-    """The price of what a claim describes, from the plan and the number of voters."""
-    price = plan.price([claim.voters])
+    """The price of what a claim describes, from the plan and the number of voters.
+
+    At least that of the agreed subsets: fewer voters can cost less, and nobody here can count a party's teachers.
+    """
+    price = plan.price([claim.voters, plan.subsets])
     assert price is not None
     return price
 

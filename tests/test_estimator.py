@@ -200,8 +200,27 @@ def test_a_private_level_says_what_it_promises():
     assert model.report_.partitions == 1
     assert "for one record" in model.report_.privacy
     assert "protects nobody" not in model.report_.privacy
-    seeded = clone(model).set_params(noise_seed=1).fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN])
+    seeded = clone(model).set_params(noise_seed=1, class_labels=["benign", "malignant"])
+    seeded.fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
     assert "protects nobody" in seeded.report_.privacy
+    assert any("declare it with class_labels" in note for note in model.report_.notes)
+    assert not any("class_labels" in note for note in seeded.report_.notes)
+
+
+def test_a_private_level_without_public_rows_is_refused():
+    from fedkt.privacy import Gaussian
+
+    with pytest.raises(ConfigurationError, match="needs `public` rows"):
+        FedKTClassifier(DecisionTreeClassifier(), level="L2", noise=Gaussian(2.0)).fit(X, Y)
+
+
+def test_declared_classes_need_not_all_occur():
+    model = FedKTClassifier(DecisionTreeClassifier(), class_labels=["maybe", "benign", "malignant"], random_state=0)
+    model.fit(X, LABELS)
+    assert model.classes_.tolist() == ["benign", "malignant", "maybe"]
+    assert model.predict_proba(X[:3]).shape == (3, 3)
+    with pytest.raises(DataError, match="'malignant', which is not among"):
+        FedKTClassifier(DecisionTreeClassifier(), class_labels=["benign", "maybe"]).fit(X, LABELS)
 
 
 def test_public_rows_with_other_columns_are_refused():

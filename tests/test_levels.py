@@ -123,7 +123,7 @@ def test_queries_that_cannot_be_asked_are_refused(queries):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"level": "L1"}, r"Level L1 needs a noise, e\.g\."),
+        ({"level": "L1"}, r"Level L1 needs a noise, e\.g\. --sigma 40"),
         ({"level": "L2", "noise": "loud"}, "got 'loud'"),
         ({"level": "L0", "noise": Laplace(1)}, "L0 adds no noise"),
         ({"level": "L3", "noise": Laplace(1)}, "no privacy level 'L3'"),
@@ -240,6 +240,31 @@ def test_seeded_noise_is_called_what_it_is():
     assert "protects nobody" not in str(statement("L1", priced))
 
 
+def test_an_epsilon_is_never_rounded_down():
+    from fedkt.privacy.statement import rounded_up
+
+    assert rounded_up(1.3716) == "1.372"
+    assert rounded_up(2.0) == "2.000"
+    assert rounded_up(2.0000000001) == "2.001"
+    assert rounded_up(math.inf) == "∞"
+
+
+@pytest.mark.parametrize("noise", [Laplace(360.0), Laplace(1e5), Gaussian(1e-200), Gumbel(1e4)], ids=repr)
+def test_noise_that_hides_nothing_has_a_price_or_none_but_no_accident(noise):
+    assert price(Release(noise, 3, 2, 2, "record"), 1e-5).epsilon > 100
+
+
+def test_a_weak_noise_is_not_called_level_l0():
+    weak = price(Release(Gaussian(1e-200), 3, 2, 2, "record"), 1e-5)
+    assert str(statement("L2", weak)).startswith("none: the noise of level L2 is too weak")
+
+
+def test_so_many_queries_that_the_game_takes_too_long_are_priced_by_others():
+    found = price(Release(Gaussian(500.0), 5000, 50, 2, "party", abstentions=True), 1e-5)
+    assert found.accountants["exact"] == math.inf
+    assert 0 < found.epsilon < 2
+
+
 def test_a_statement_carries_everything_that_gives_epsilon_a_meaning():
     priced = price(Release(Laplace(0.1), 5, 20, 2, "party", abstentions=True), 1e-5)
     said = statement("L1", priced).as_dict()
@@ -272,10 +297,11 @@ def test_few_parties_and_a_large_delta_are_warned_of_with_numbers():
     noise = Gaussian(2.0)
     poor = price(Release(noise, 100, 10, 2, "party", abstentions=True), 1e-5)
     told = cautions("L1", poor, [50] * 10)
-    assert f"epsilon is {poor.epsilon:.1f}" in told[0]
+    assert f"epsilon is {math.ceil(poor.epsilon * 1000) / 1000:.3f}" in told[0]
     assert "With 10 parties" in told[0]
     careless = price(Release(Gaussian(50.0), 10, 10, 2, "party", abstentions=True), 0.2)
-    assert "larger than one in 10 parties" in cautions("L1", careless, [50] * 10)[0]
+    assert "larger than one in 10 parties" in cautions("L1", careless, [50] * 10)[-1]
+    assert "With 10 parties the noise" in cautions("L1", careless, [50] * 10)[0]
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gumbel"])

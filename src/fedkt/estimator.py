@@ -57,6 +57,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
+    class_labels : the classes, where they are agreed on beforehand; None takes them from y, which at a private level
+        tells that somebody holds each of them.
     level, noise, queries : privacy level L0 (no promise), L1 (noise at the server, a party is protected) or L2 (noise
         at the parties, a record is protected), a noise from fedkt.privacy, and how many public rows are asked.
     delta : δ of the guarantee.
@@ -82,6 +84,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         n_parties: int = 1,
         public_share: float = 0.2,
         party_estimators: Mapping[str, Any] | None = None,
+        class_labels: ArrayLike | None = None,
         level: str = "L0",
         noise: Noise | None = None,
         queries: float = 1.0,
@@ -99,6 +102,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.n_parties = n_parties
         self.public_share = public_share
         self.party_estimators = party_estimators
+        self.class_labels = class_labels
         self.level = level
         self.noise = noise
         self.queries = queries
@@ -130,13 +134,18 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         y = column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = self._coded(np.asarray(y))
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31 - 1))
         rng = np.random.default_rng(seed)
 
         owners = self._owners(len(codes), parties, rng)
         told: list[str] = []
+        if public is None and self.level != "L0":
+            raise ConfigurationError(
+                f"Level {self.level} needs `public` rows: rows set aside from X would be private rows that everybody "
+                "sees."
+            )
         if public is None:
             kept, aside = self._set_aside(len(codes), rng)
             told.append(
@@ -162,6 +171,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
         promise = statement(self.level, price, reproducible_noise=self.noise_seed is not None)
         told.extend(cautions(self.level, price, sizes))
+        if price is not None and self.class_labels is None:
+            told.append("The list of classes was taken from the private labels; declare it with class_labels.")
         server = Server(public, classes, seed_for(seed, "the server"), noise_seed=self._noise_seed("the server"))
         outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
 
@@ -190,7 +201,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             cpu_seconds=outcome.cpu_seconds if (self.n_jobs or 1) == 1 else None,
             versions=versions(),
             rows={"parties": sum(sizes), "public": count_rows(public)},
-            party_rows={party.name: len(party.y) for party in members},
+            party_rows={} if self.level == "L1" else {party.name: len(party.y) for party in members},
             votes=vote_figures(outcome),
             notes=(*told, *notes(outcome)),
         )
@@ -239,6 +250,22 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             # Only a pipeline can make something of text.
             dtype=None if isinstance(resolved(self.estimator), Pipeline) else "numeric",
         )
+
+    def _coded(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The class labels, declared or found in y, and each row's index into them."""
+        if self.class_labels is None:
+            found, codes = np.unique(y, return_inverse=True)
+            return found, codes.astype(np.int64)
+        declared = np.unique(np.asarray(self.class_labels))
+        places = np.searchsorted(declared, y)
+        strange = [
+            label
+            for label, place in zip(y.tolist(), places, strict=True)
+            if place == len(declared) or declared[place] != label
+        ]
+        if strange:
+            raise DataError(f"y holds the label {strange[0]!r}, which is not among class_labels {declared.tolist()}.")
+        return declared, places.astype(np.int64)
 
     def _owners(self, n_rows: int, parties: ArrayLike | None, rng: np.random.Generator) -> NDArray[np.str_]:
         """The name of the party that holds each row."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fedkt.errors import ConfigurationError
 from fedkt.privacy import UNITS, Noise, Price, make_noise
 from fedkt.privacy.calibrate import smallest_noise
+from fedkt.privacy.statement import rounded_up
 
+FEW_PARTIES = 20
+"""Below this the noise that protects one vote among so few drowns the others."""
 USELESS_EPSILON = 10.0
 """Above this an attacker may be e^10 times surer after the release than before: no protection worth its noise."""
 
@@ -24,6 +28,11 @@ def calibrated(
     party_rows: Sequence[int],
 ) -> Noise:
     """The smallest noise of a mechanism that keeps ε at a level, for every party."""
+    if mechanism == "confident-gaussian":
+        raise ConfigurationError(
+            "confident-gaussian has four parameters and is not calibrated to an epsilon. Give --threshold, "
+            "--sigma-test, --sigma and --answers, or take gaussian."
+        )
     if level == "L1":
         voters, asked, abstentions = {len(party_rows)}, queries, True
     else:
@@ -57,8 +66,13 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
         whom = f"With {len(party_rows)} parties a party" if level == "L1" else "A record"
         remedy = "more parties, " if level == "L1" else "more subsets, "
         told.append(
-            f"{whom} is hardly protected: epsilon is {price.epsilon:.1f}. Useful protection needs {remedy}more noise "
-            "or fewer queries."
+            f"{whom} is hardly protected: epsilon is {rounded_up(price.epsilon)}. Useful protection needs {remedy}more "
+            "noise or fewer queries."
+        )
+    elif level == "L1" and len(party_rows) < FEW_PARTIES:
+        told.append(
+            f"With {len(party_rows)} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
+            "their votes: expect labels little better than chance. Party-level privacy needs many parties."
         )
     units = len(party_rows) if level == "L1" else sum(party_rows)
     if price.delta > 1 / units:

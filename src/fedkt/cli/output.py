@@ -23,6 +23,11 @@ def complain(message: str, *, code: int = 1) -> NoReturn:
     sys.exit(code)
 
 
+def warn(message: str) -> None:
+    """Say something on stderr that a user should hear before it runs."""
+    stderr.print(f"caution: {message}", markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """Exactly one JSON object on stdout; infinity and NaN, which JSON does not have, become null."""
     print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))

@@ -57,7 +57,7 @@ def simulate(
 
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
-    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.cli.output import print_json, progress_bar, warn
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.errors import ConfigurationError
     from fedkt.experiments.runner import Setting, run
@@ -96,6 +96,7 @@ def simulate(
             command=options.this_command(),
             progress=bar,
             diagnostic=print_diagnostic if diagnostic else None,
+            caution=warn,
         )
     if as_json:
         print_json(result.as_dict())

@@ -13,6 +13,7 @@ from fedkt.experiments.figures import partition_bubbles
 from fedkt.experiments.page import write_page
 from fedkt.experiments.runner import Setting, data_dependent, draw_parties, summarise
 from fedkt.federation import Outcome
+from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report
 
 
@@ -46,7 +47,7 @@ def print_reports(reports: Sequence[Report]) -> None:
             percent(report.accuracy),
             percent(report.balanced_accuracy),
             percent(report.label_accuracy),
-            "∞" if report.epsilon is None else f"{report.epsilon:.2f}",
+            "∞" if report.epsilon is None else rounded_up(report.epsilon),
             size(report.bytes_sent),
             f"{report.seconds:.1f}",
         )
@@ -80,7 +81,7 @@ def print_summaries(reports: Sequence[Report]) -> None:
         title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, model {first.model}, "
         f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})"
     )
-    for column in ("algorithm", "accuracy", "balanced", "labels", "sent", "seconds"):
+    for column in ("algorithm", "accuracy", "balanced", "labels", "ε", "sent", "seconds"):
         table.add_column(column, justify="left" if column == "algorithm" else "right", no_wrap=True)
     for summary in summarise(reports):
         table.add_row(
@@ -88,10 +89,16 @@ def print_summaries(reports: Sequence[Report]) -> None:
             spread(summary.accuracy),
             spread(summary.balanced_accuracy),
             spread(summary.label_accuracy),
+            "∞" if summary.epsilon is None else rounded_up(summary.epsilon),
             size(summary.bytes_sent),
             f"{summary.seconds:.1f}",
         )
     stdout.print(table)
+    private = [report for report in reports if report.epsilon is not None]
+    if private:
+        stdout.print(f"Privacy: {max(private, key=lambda each: each.epsilon or 0).privacy}", soft_wrap=True)
+    for note in dict.fromkeys(note for report in private for note in report.notes):
+        stdout.print(f"Note: {note}", markup=False)
 
 
 def write_report(

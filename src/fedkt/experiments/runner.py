@@ -93,6 +93,7 @@ def run(
     command: str = "",
     progress: Progress | None = None,
     diagnostic: Callable[[Outcome, Setting], None] | None = None,
+    caution: Callable[[str], None] | None = None,
 ) -> Report:
     """Draw the split and the parties from the seed, run the algorithm, and measure it on the test rows."""
     full = setting.filled()
@@ -120,6 +121,10 @@ def run(
             public_rows=len(data.X_public), classes=len(data.classes), party_rows=sizes, delta=full.delta
         )
     promise = statement(full.level, price, reproducible_noise=price is not None)
+    told = cautions(full.level, price, sizes)
+    for each in told:
+        if caution is not None:
+            caution(each)
     server = Server(
         data.X_public,
         data.classes,
@@ -157,7 +162,7 @@ def run(
         rows={"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
         votes=vote_figures(outcome),
         party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
-        notes=(*cautions(full.level, price, sizes), *notes(outcome)),
+        notes=(*told, *notes(outcome)),
     )
 
 
@@ -316,6 +321,8 @@ class Summary:
     label_accuracy: tuple[float, float] | None
     seconds: float
     bytes_sent: float | None
+    epsilon: float | None = None
+    """The largest ε of the runs; None without a promise."""
 
     @property
     def mean_accuracy(self) -> float:
@@ -338,6 +345,7 @@ def summarise(reports: Sequence[Report]) -> list[Summary]:
                 over_seeds([report.label_accuracy for report in group]),
                 float(np.mean([report.seconds for report in group])),
                 float(np.mean(sent)) if sent else None,
+                max((report.epsilon for report in group if report.epsilon is not None), default=None),
             )
         )
     return found

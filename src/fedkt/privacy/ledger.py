@@ -18,6 +18,7 @@ from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
 from fedkt.privacy.book import Book, Entry, Spending, reserve
 from fedkt.privacy.price import Noise, Price, Release, Unit
+from fedkt.privacy.statement import rounded_up
 from fedkt.votes import Labels, winners
 
 LEVELS = ("L0", "L1", "L2")
@@ -36,9 +37,10 @@ def check_level(level: str, noise: Noise | None) -> None:
         )
     if level != "L0" and not isinstance(noise, Noise):
         raise ConfigurationError(
-            f"Level {level} needs a noise, e.g. Gaussian(sigma=40) or Laplace(gamma=0.04) from fedkt.privacy"
-            + ("." if noise is None else f"; got {noise!r}.")
-            + " `fedkt privacy calibrate` finds the smallest one for an epsilon."
+            f"Level {level} needs a noise"
+            + (", e.g. " if noise is None else f", got {noise!r}. E.g. ")
+            + "--sigma 40 or --epsilon 2 on the command line, Gaussian(sigma=40) from fedkt.privacy in Python. "
+            "`fedkt privacy calibrate` finds the smallest one for an epsilon."
         )
 
 
@@ -101,9 +103,9 @@ class Ledger:
             cost = price_together([*self.releases, asked], self.delta).epsilon
             if cost > limit:
                 raise PrivacyError(
-                    f"The budget of {self.owner!r} does not cover this release: with it epsilon would be {cost:.4g} at "
-                    f"delta {self.delta:g}, the budget is {limit:g}. Nothing was counted. Ask fewer queries or add "
-                    "more noise."
+                    f"The budget of {self.owner!r} does not cover this release: with it epsilon would be "
+                    f"{rounded_up(cost)} at delta {self.delta:g}, the budget is {limit:g}. Nothing was counted. Ask "
+                    "fewer queries or add more noise."
                 )
             return
         self.book.refresh()

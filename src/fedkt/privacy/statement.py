@@ -90,8 +90,7 @@ class Statement:
 
 def rounded_up(epsilon: float) -> str:
     """ε with three decimals, never smaller than it is."""
-    shown = math.ceil(epsilon * 1000) / 1000
-    return "∞" if math.isinf(epsilon) else f"{shown:.3f}"
+    return "∞" if math.isinf(epsilon) else f"{math.ceil(epsilon * 1000) / 1000:.3f}"
 
 
 def statement(

@@ -138,7 +138,7 @@ def meaning(price: Price) -> str:
     if not math.isfinite(price.epsilon):
         return "No accountant that was asked has an answer for this noise: nothing can be promised."
     whom = "one party's whole data" if price.release.unit == "party" else "one record of one party"
-    factor = math.exp(price.epsilon)
+    factor = math.exp(min(price.epsilon, 700.0))
     times = f"{math.ceil(factor * 10) / 10:,.1f}" if factor < 1e6 else f"e^{rounded_up(price.epsilon)}"
     words = (
         f"epsilon {rounded_up(price.epsilon)} at delta {price.delta:g}: whoever sees all {price.release.queries} "

@@ -47,6 +47,9 @@ LARGEST_EPSILON = 60.0
 """Beyond this nobody is protected; the grid ends here and the answer is infinite."""
 ABOVE = 8.0
 """How far the grid reaches below y = 1, in ln y."""
+CERTAIN_LOSS = 300.0
+MOST_QUERIES = 2_000
+"""More queries than this take too long; the answer is then infinite, and another accountant's is used."""
 TWO = np.array([2.0])
 INFLATION = 1.0 + 1e-12
 UNDERFLOW = 1e-280
@@ -59,7 +62,7 @@ def applies(release: Release) -> bool:
 
 def epsilon(release: Release, delta: float) -> float:
     """The smallest ε that the game proves at this δ; infinite where it does not apply."""
-    if not applies(release):
+    if not applies(release) or release.queries > MOST_QUERIES:
         return math.inf
     if release.queries == 0:
         return 0.0
@@ -135,7 +138,9 @@ def move(p: float, q: float, step: float) -> Move:
         return Move(0.0, 0, 0.0)
     if q == 0:
         return Move(p, 0, 0.0, certain=True)
-    return Move(p, *place(math.log(p / q) / step, step))
+    loss = math.log(p) - math.log(q)
+    # So large a loss is as good as certainty: V is at most 1, and the grid need not hold the shift.
+    return Move(p, 0, 0.0, certain=True) if loss > CERTAIN_LOSS else Move(p, *place(loss / step, step))
 
 
 def one_query(values: Floats, moves: list[tuple[Move, Move]], step: float) -> Floats:

@@ -19,8 +19,14 @@ def delta_at(mu: float, epsilon: float) -> float:
     return math.exp(upper) * -math.expm1(min(0.0, epsilon + lower - upper) - slack) * (1 + 1e-12)
 
 
+LARGEST_MU = 1e6
+"""Beyond this ε is of the order 1e12: nobody is protected, and float64 gives out."""
+
+
 def from_mu(mu: float, delta: float) -> float:
     """The ε of μ-GDP at δ, by bisection; the end returned is the one whose δ(ε) is small enough."""
+    if not mu < LARGEST_MU:
+        return math.inf
     if delta_at(mu, 0.0) <= delta:
         return 0.0
     # μ-GDP is μ²/2-zCDP, whose ε is μ²/2 + μ√(2 ln 1/δ): a point where δ(ε) ≤ δ.

@@ -87,7 +87,7 @@ def epsilon(release: Release, delta: float) -> float:
     if math.isfinite(noise.pure()):
         found.append(randomised_response_epsilon(noise.pure(), queries, delta))
     usable = delta * (1 - 1e-9) - FFT_ERROR
-    if usable > 0 and isinstance(noise, Laplace):
+    if usable > 0 and isinstance(noise, Laplace) and noise.gamma < LARGEST_MU:
         found.append(_laplace(noise.gamma, queries, usable))
     if usable > 0 and isinstance(noise, Gaussian) and math.sqrt(2 * queries) / noise.sigma < LARGEST_MU:
         found.append(_gaussian(noise.sigma, queries, usable))

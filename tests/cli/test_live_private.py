@@ -19,6 +19,8 @@ from fedkt.party_side import Shelf
 from fedkt.plan import parse_plan, read_plan
 from fedkt.privacy import Gaussian, Laplace, Release
 from fedkt.privacy.accountant import price
+from fedkt.privacy.accountant.together import price_together
+from fedkt.server_side.claims import claim_fault
 from fedkt.server_side.inbox import look
 from fedkt.server_side.noise import KeptNoise
 from live_federation import NAMES, build, fedkt, new_plan, party, server
@@ -97,7 +99,7 @@ def test_what_a_party_sends_at_L2_holds_no_votes_and_no_secret(two):
     said = json.loads(fedkt("inspect", two / "inbox" / "north.fedkt", "--plan", two / "plan.toml", "--json").out)
     assert said["verdict"] == "the server would count it"
     wanted = {"mechanism", "scale", "queries", "partitions", "voters", "classes", "epsilon", "delta"}
-    assert set(said["claim"]) == wanted | {"unit", "adjacency"}
+    assert set(said["claim"]) == wanted | {"unit", "adjacency", "total_epsilon", "releases"}
     assert not list(two.glob("work*"))
 
 
@@ -108,6 +110,34 @@ def test_two_runs_on_the_same_rows_draw_other_noise_and_are_both_charged(two):
     assert (two / "first" / "north.fedkt").read_bytes() != (two / "second" / "north.fedkt").read_bytes()
     purposes = [each["purpose"] for each in entries(two / "north.csv.ledger")]
     assert len(purposes) == len(set(purposes)) == 3
+
+
+def test_the_statement_says_what_all_releases_of_the_party_that_released_most_cost(two):
+    new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
+    for name in (*NAMES, "north"):
+        said = party(two, name)
+    once = price(Release(Gaussian(8.0), 30, 5, 2, "record"), 1e-5).epsilon
+    thrice = price(Release(Gaussian(8.0), 90, 5, 2, "record"), 1e-5).epsilon
+    assert "by 3 releases in the ledger so far" in " ".join(said.out.split())
+    report = json.loads(server(two, "--json").out)
+    claims = {each["party"]: each["claim"] for each in report["bundles"]}
+    assert {name: claim["releases"] for name, claim in claims.items()} == {"north": 3, "south": 2, "west": 2}
+    assert claims["north"]["epsilon"] == pytest.approx(once)
+    assert claims["north"]["total_epsilon"] >= thrice * (1 - 1e-9)
+    assert report["epsilon"] == pytest.approx(once)
+    promised = report["privacy_statement"]
+    assert (promised["total_epsilon"], promised["releases"]) == (claims["north"]["total_epsilon"], 3)
+    assert statement_in(two / "result" / "final.onnx") == promised
+    assert "all 3 in the ledger so far cost epsilon" in (two / "result" / "privacy.txt").read_text()
+    for file in ("inbox/north.fedkt", "result/final.onnx"):
+        assert "total_epsilon" in fedkt("inspect", two / file, "--json").out
+
+
+def test_a_party_hears_that_its_ledger_is_new_and_only_then(two):
+    new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
+    assert "is new: if releases" not in " ".join(party(two, "north").err.split())
+    said = " ".join(party(two, "north", "--ledger", two / "fresh").err.split())
+    assert "fresh is new: if releases about these rows were written into another ledger" in said
 
 
 def test_changed_rows_compose_and_are_refused_past_the_budget_before_anything_is_trained(two, monkeypatch):
@@ -244,6 +274,32 @@ def test_a_claim_that_does_not_hold_is_refused(two, change, words):
     assert words.split(":")[0] in fedkt("inspect", path, "--plan", two / "plan.toml").out
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"total_epsilon": 3.0}, "all releases together cannot cost less than this one"),
+        ({"total_epsilon": float("inf")}, "manifest|JSON"),
+        ({"releases": 0}, "field 'claim.releases' is wrong"),
+    ],
+)
+def test_a_claim_whose_total_cannot_be_is_refused(two, change, words):
+    plan = read_plan(two / "plan.toml")
+    path = two / "inbox" / "north.fedkt"
+    bundle = look(plan, path).bundle
+    forged = bundle.claim.model_copy(update=change)
+    rows = plan.columns.encode(plan.read_public(two / "public.csv"))
+    # Some are refused already when they are written.
+    with pytest.raises((BundleError, ValueError), match=words):
+        path.write_bytes(pack(replace(bundle, claim=None), check_rows=rows, claim=forged))
+        server(two)
+
+
+def test_a_claim_of_fewer_releases_than_its_own_run_is_refused(two):
+    plan = read_plan(two / "plan.toml").model_copy(update={"partitions": 2})
+    claim = look(read_plan(two / "plan.toml"), two / "inbox" / "north.fedkt").bundle.claim
+    assert "counts 1 releases, fewer than the 2" in claim_fault(plan, claim.model_copy(update={"partitions": 2}))
+
+
 def test_a_claim_has_no_place_at_a_level_without_noise_at_the_parties(one, record_level):
     plan = read_plan(one / "plan.toml")
     rows = plan.columns.encode(plan.read_public(one / "public.csv"))
@@ -312,6 +368,15 @@ def test_a_second_vote_within_the_budget_is_told_with_the_price_of_both(one):
     report = json.loads(server(one, "--min-parties", "2", "--ledger", one / "votes", "--json").out)
     assert len(entries(one / "votes")) == 2
     assert any("holds 2 releases" in note for note in report["notes"])
+    both = price_together(
+        [Release(Laplace(0.5), 40, voters, 2, "party", abstentions=True) for voters in (3, 2)], 1e-5, adaptive=True
+    ).epsilon
+    promised = report["privacy_statement"]
+    assert promised["total_epsilon"] == pytest.approx(both)
+    assert promised["releases"] == 2
+    assert promised["total_epsilon"] > promised["epsilon"]
+    assert statement_in(one / "result" / "final.onnx") == promised
+    assert "all 2 in the ledger so far cost epsilon" in (one / "result" / "privacy.txt").read_text()
     assert not plan.with_name("plan.toml.ledger").exists()
 
 
@@ -373,6 +438,10 @@ def test_a_party_too_small_for_the_budget_is_refused_with_the_reason(two):
         {"epsilon": -1.0},
         {"queries": 2.0},
         {"voters": 0},
+        {"total_epsilon": None},
+        {"total_epsilon": 0.1},
+        {"releases": 0},
+        {"releases": 1.0},
         {"unit": "party"},
         {"adjacency": "add-or-remove"},
         {"scale": {str(number): 1.0 for number in range(17)}},

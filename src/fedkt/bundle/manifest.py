@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from fedkt.errors import BundleError
 
@@ -38,9 +38,20 @@ class Claim(BaseModel):
     """Teachers of a partition: the agreed number of subsets, or the party's rows where these are fewer."""
     classes: Annotated[int, Field(ge=2, le=10**6)]
     epsilon: Annotated[FiniteFloat, Field(ge=0)]
+    """What this run costs."""
     delta: Annotated[FiniteFloat, Field(gt=0, lt=1)]
     unit: Literal["record"]
     adjacency: Literal["replace-one"]
+    total_epsilon: Annotated[FiniteFloat, Field(ge=0)]
+    """What everything in the party's ledger costs together, this run included. Nobody else can work it out."""
+    releases: Annotated[int, Field(ge=1, le=2**53)]
+    """How many releases that are."""
+
+    @model_validator(mode="after")
+    def _all_cost_at_least_one(self) -> Self:
+        if self.total_epsilon < self.epsilon:
+            raise ValueError("all releases together cannot cost less than this one (total_epsilon, epsilon)")
+        return self
 
 
 class Manifest(BaseModel):

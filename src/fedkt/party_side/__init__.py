@@ -13,7 +13,7 @@ from pathlib import Path
 from fedkt.bundle import pack
 from fedkt.errors import DataError, PrivacyError
 from fedkt.federation import Diary, Party, Progress
-from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell
+from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
 from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan, file_digest
@@ -40,6 +40,9 @@ class Sent:
     signed: bool
     epsilon: float | None
     """What the noise promises for one record (level L2), None without noise."""
+    total_epsilon: float | None
+    """What everything in the ledger costs together, this run included."""
+    releases: int | None
     delta: float | None
     ledger: str | None
     """Where the release was written down."""
@@ -85,6 +88,7 @@ def run_party(
         own = claim_shelf(folder, plan, name, file_digest(data), diary)
         door = Ledger()
         if ledger is not None and claim is not None and own.noise_seed is not None:
+            new = not ledger.exists()
             door = open_ledger(plan, name, ledger)
             try:
                 spend(door, plan, claim, own.noise_seed)
@@ -92,7 +96,8 @@ def run_party(
                 if not own.resumed:
                     clear(folder)
                 raise
-            tell(diary, plan, name, claim, len(y), ledger)
+            claim = with_total(claim, door)
+            tell(diary, plan, name, claim, len(y), ledger, new=new)
         shelf = Shelf(folder, rows, len(plan.classes), diary)
         finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
         if finished:
@@ -129,6 +134,8 @@ def run_party(
         sha256=hashlib.sha256(packed).hexdigest(),
         signed=key is not None,
         epsilon=None if claim is None else claim.epsilon,
+        total_epsilon=None if claim is None else claim.total_epsilon,
+        releases=None if claim is None else claim.releases,
         delta=None if claim is None else claim.delta,
         ledger=None if ledger is None else str(ledger),
         notes=tuple(diary.notes),

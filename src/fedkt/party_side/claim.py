@@ -47,7 +47,17 @@ def claim_for(plan: Plan, rows: int) -> Claim:
         delta=agreed.delta,
         unit="record",
         adjacency="replace-one",
+        total_epsilon=price.epsilon,
+        releases=plan.partitions,
     )
+
+
+def with_total(claim: Claim, ledger: Ledger) -> Claim:
+    """The claim with what everything in the ledger costs together, once this run is written down there."""
+    assert ledger.book is not None
+    spent = ledger.book.spent(who=ledger.owner)
+    total = max(claim.epsilon, total_of(spent, ledger.delta))
+    return claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
 
 
 def open_ledger(plan: Plan, name: str, path: Path) -> Ledger:
@@ -100,9 +110,14 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
         reserve(book, each, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
 
 
-def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path) -> None:
+def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool) -> None:
     """What the party should know about its noise before it trusts it."""
     price = plan.price([rows])
+    if new:
+        diary.say(
+            f"{path} is new: if releases about these rows were written into another ledger, pass it with --ledger, or "
+            "they are not counted."
+        )
     others = Counter(entry.who for entry in Book.open(path).entries if entry.who != name)
     for owner, count in others.items():
         diary.say(
@@ -112,6 +127,7 @@ def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Pat
     for caution in cautions(plan.level, price, [rows]):
         diary.say(caution)
     diary.say(
-        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} is written into {path}. Keep the bundle: making "
-        "it again is another release, which is charged again."
+        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} is written into {path}, where all "
+        f"{plural(claim.releases, 'release')} so far cost epsilon {rounded_up(claim.total_epsilon)} together. Keep the "
+        "bundle: making it again is another release, which is charged again."
     )

@@ -39,6 +39,8 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
             return f"its privacy claim differs from the plan: {what} {str(claimed)[:200]}, agreed was {wanted}."
     if claim.voters > plan.subsets:
         return f"its privacy claim has {claim.voters} voters, more than the {plan.subsets} subsets agreed on."
+    if claim.releases < plan.partitions:
+        return f"its privacy claim counts {claim.releases} releases, fewer than the {plan.partitions} of this run."
     epsilon = price_of(plan, claim).epsilon
     if not claim.epsilon >= epsilon * (1 - SLACK):
         return f"its privacy claim understates epsilon: it says {claim.epsilon:.6g}, its figures cost {epsilon:.6g}."
@@ -62,3 +64,9 @@ def dearest(plan: Plan, bundles: Sequence[Bundle]) -> Price | None:
     """The price of the party whose record is protected least: parties' records are disjoint (Theorem 4)."""
     prices = [price_of(plan, bundle.claim) for bundle in bundles if bundle.claim is not None]
     return max(prices, key=lambda price: price.epsilon, default=None)
+
+
+def largest_total(bundles: Sequence[Bundle]) -> tuple[float, int] | None:
+    """The ε of all releases of the party that has released most about its records, and how many they are."""
+    claims = [bundle.claim for bundle in bundles if bundle.claim is not None]
+    return max(((claim.total_epsilon, claim.releases) for claim in claims), default=None)

@@ -27,7 +27,7 @@ from fedkt.privacy import Ledger, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, accuracies
-from fedkt.server_side.claims import dearest
+from fedkt.server_side.claims import dearest, largest_total
 from fedkt.server_side.final_file import write_final
 from fedkt.server_side.inbox import Arrival, gather, not_enough, passed_over
 from fedkt.server_side.noise import kept_noise, ledger_at, open_ledger, unable
@@ -137,7 +137,8 @@ def run_server(
     if noise is not None:
         noise.hold(diary.figures["labels"][0][1])
     price = door.price() if plan.level == "L1" else dearest(plan, voting)
-    promise = statement(plan.level, price)
+    total, releases = (total_spent(door) if plan.level == "L1" else largest_total(voting)) or (None, None)
+    promise = statement(plan.level, price, total_epsilon=total, releases=releases)
     arrivals = [
         replace(each, reason=silent[each.party], bundle=None)
         if each.bundle is not None and each.party in silent
@@ -220,15 +221,19 @@ def labelled_rows(plan: Plan, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
 
 def reruns(ledger: Ledger) -> tuple[str, ...]:
     """What all releases of this owner cost together, where there were others before."""
-    if ledger.book is None:
-        return ()
-    spent = ledger.book.spent(who=ledger.owner)
-    if len(spent) < 2:
+    total = total_spent(ledger)
+    if ledger.book is None or total is None or total[1] < 2:
         return ()
     return (
-        f"The ledger {ledger.book.path.name} holds {len(spent)} releases about these parties, which cost epsilon "
-        f"{rounded_up(total_of(spent, ledger.delta))} together at delta {ledger.delta:g}.",
+        f"The ledger {ledger.book.path.name} holds {total[1]} releases about these parties, which cost epsilon "
+        f"{rounded_up(total[0])} together at delta {ledger.delta:g}.",
     )
+
+
+def total_spent(ledger: Ledger) -> tuple[float, int] | None:
+    """The ε of everything this owner has written into its ledger, and how many releases that are."""
+    spent = [] if ledger.book is None else ledger.book.spent(who=ledger.owner)
+    return (total_of(spent, ledger.delta), len(spent)) if spent else None
 
 
 def not_running(silent: dict[str, str], voters: int, needed: int) -> str:

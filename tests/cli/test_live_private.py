@@ -288,10 +288,14 @@ def test_a_claim_whose_total_cannot_be_is_refused(two, change, words):
     bundle = look(plan, path).bundle
     forged = bundle.claim.model_copy(update=change)
     rows = plan.columns.encode(plan.read_public(two / "public.csv"))
-    # Some are refused already when they are written.
-    with pytest.raises((BundleError, ValueError), match=words):
+
+    def send():
         path.write_bytes(pack(replace(bundle, claim=None), check_rows=rows, claim=forged))
         server(two)
+
+    # Some are refused already when they are written.
+    with pytest.raises((BundleError, ValueError), match=words):
+        send()
 
 
 def test_a_claim_of_fewer_releases_than_its_own_run_is_refused(two):
@@ -418,6 +422,43 @@ def test_at_L1_a_party_that_cannot_vote_is_found_before_anything_is_spent(one, m
     report = json.loads(server(one, "--min-parties", "2", "--json").out)
     assert (report["parties"], report["missing"]) == (2, ["south"])
     assert [each["voters"] for each in entries(one / "plan.toml.ledger")] == [2]
+
+
+def test_at_L1_the_error_of_a_student_is_told_to_the_server_and_stored_nowhere(one, monkeypatch):
+    from fedkt.server_side import noise
+
+    asked = []
+
+    def fails(models, rows):
+        asked.append(len(rows))
+        return ["row 7 gave class 5"] if "south" in models[0].name else [np.zeros(len(rows), np.int64)]
+
+    monkeypatch.setattr(noise, "predict_all", fails)
+    said = server(one, "--min-parties", "2", "--json")
+    assert asked == [40, 40, 40]
+    assert "row 7 gave class 5" in said.err
+    assert "row 7" not in said.out
+    for path in (one / "result").iterdir():
+        assert b"row 7" not in path.read_bytes()
+    report = json.loads(said.out)
+    why = "Party 'south' does not vote: a student could not be run."
+    assert why in report["notes"]
+    assert [each["reason"] for each in report["bundles"] if each["party"] == "south"] == [why]
+
+
+def test_at_L1_an_error_during_the_vote_is_not_stored_either(one, monkeypatch):
+    from fedkt.algorithms import fedkt as algorithm
+
+    honest = algorithm.ask
+
+    def fails(task):
+        return ["row 7 gave class 5"] if "south" in task[0][0].name else honest(task)
+
+    monkeypatch.setattr(algorithm, "ask", fails)
+    said = server(one, "--min-parties", "2", "--json")
+    assert "row 7 gave class 5" in said.err
+    assert "row 7" not in said.out + (one / "result" / "report.json").read_text()
+    assert "Party 'south' does not vote: a student could not be run." in json.loads(said.out)["notes"]
 
 
 def test_a_party_too_small_for_the_budget_is_refused_with_the_reason(two):

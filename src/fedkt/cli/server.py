@@ -47,7 +47,7 @@ def server(
 
       fedkt server plan.toml --public public.csv --bundles inbox --wait 3600 --min-parties 3 --test test.csv
     """
-    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.cli.output import print_json, progress_bar, stderr
     from fedkt.plan import read_plan
     from fedkt.server_side.host import run_server
 
@@ -68,6 +68,8 @@ def server(
             command=options.this_command(),
             tell=bar,
         )
+    for detail in hosted.details:
+        stderr.print(f"not stored: {detail}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json(hosted.as_dict())
     else:

@@ -30,7 +30,7 @@ from fedkt.report import Report, accuracies
 from fedkt.server_side.claims import dearest, largest_total
 from fedkt.server_side.final_file import write_final
 from fedkt.server_side.inbox import Arrival, gather, not_enough, passed_over
-from fedkt.server_side.noise import kept_noise, ledger_at, open_ledger, unable
+from fedkt.server_side.noise import bare_reasons, kept_noise, ledger_at, open_ledger, unable
 from fedkt.transport.folder import write_atomically
 from fedkt.versions import versions
 
@@ -44,6 +44,8 @@ class Hosted:
     missing: tuple[str, ...]
     final: Path
     plan: str
+    details: tuple[str, ...] = ()
+    """Level L1: why students could not be run. For the eyes of the server only: it is stored nowhere."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values: the report, the files that came, and the final file."""
@@ -116,7 +118,7 @@ def run_server(
     started, cpu_started = time.perf_counter(), cpu_clock()
     seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
     # Where a vote is paid for, whoever cannot vote is found before.
-    silent = {} if ledger is None else unable(heard, rows)
+    silent = {} if ledger is None else unable(plan, heard, rows)
     diary.notes.extend(silent.values())
     asked_to_vote = [bundle for bundle in heard if bundle.sender not in silent]
     if len(asked_to_vote) < needed:
@@ -139,8 +141,11 @@ def run_server(
     price = door.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(door) if plan.level == "L1" else largest_total(voting)) or (None, None)
     promise = statement(plan.level, price, total_epsilon=total, releases=releases)
+    open_figures = plan.level != "L1"
+    told = silent if open_figures else bare_reasons(silent)
+    shown = {why: told[name] for name, why in silent.items()}
     arrivals = [
-        replace(each, reason=silent[each.party], bundle=None)
+        replace(each, reason=told[each.party], bundle=None)
         if each.bundle is not None and each.party in silent
         else each
         for each in arrivals
@@ -150,8 +155,7 @@ def run_server(
         final = to_onnx(trained, n_features=rows.shape[1], n_classes=len(plan.classes), check_rows=rows)
     except ModelError as reason:
         raise ModelError(f"The final model cannot be written: {reason} Choose another --final family.") from reason
-    # At L1 students leave the server only through the noise: no size, score or vote of theirs is in the report.
-    open_figures = plan.level != "L1"
+    # At L1 students leave the server only through the noise: no size, score, error or vote of theirs is in the report.
     scores = measure(final, voting if open_figures else (), *asked[:2]) if asked is not None else Scores()
     report = Report(
         dataset=plan.task,
@@ -180,11 +184,12 @@ def run_server(
         notes=(
             *cautions(plan.level, price, [1] * len(voting)),
             *reruns(door),
-            *dict.fromkeys(diary.notes),
+            *dict.fromkeys(shown.get(note, note) for note in diary.notes),
             *(f"Party {name!r} has not sent a bundle that counts." for name in missing if name not in silent),
         ),
     )
-    hosted = Hosted(report, tuple(arrivals), missing, result / "final.onnx", plan.digest)
+    details = () if open_figures else tuple(silent.values())
+    hosted = Hosted(report, tuple(arrivals), missing, result / "final.onnx", plan.digest, details)
     write_atomically(result / "privacy.txt", f"{promise}\n".encode())
     write_atomically(hosted.final, write_final(final, plan, promise))
     text = json.dumps(hosted.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)

@@ -97,11 +97,16 @@ def kept_noise(ledger: Path, plan: Plan, arrivals: Sequence[Arrival], voting: Se
     return drawn
 
 
-def unable(bundles: Sequence[Bundle], public: Any) -> dict[str, str]:
-    """Parties with a student that cannot be run, tried on one public row before anything is spent: name -> why."""
-    found = {}
+def unable(plan: Plan, bundles: Sequence[Bundle], public: Any) -> dict[str, str]:
+    """Parties with a student that cannot be run, tried on all rows of the vote before it is paid for: name -> why."""
+    found, asked = {}, public[plan.algorithm().query_rows(len(public))]
     for bundle in bundles:
-        failed = [each for each in predict_all(bundle.models, public[:1]) if isinstance(each, str)]
+        failed = [each for each in predict_all(bundle.models, asked) if isinstance(each, str)]
         if failed:
             found[bundle.sender] = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}"
     return found
+
+
+def bare_reasons(silent: dict[str, str]) -> dict[str, str]:
+    """That parties could not vote, without the why: an error may quote what a student says about a row."""
+    return {name: f"Party {name!r} does not vote: a student could not be run." for name in silent}

@@ -385,13 +385,35 @@ def test_a_second_vote_within_the_budget_is_told_with_the_price_of_both(one):
 
 
 def test_the_same_noise_never_gives_two_results(tmp_path):
-    noise = KeptNoise(tmp_path / "noise", "a" * 64, 5, None)
+    noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
     noise.hold(np.array([0, 1, 1]))
     labels = json.loads((tmp_path / "noise").read_text())["labels"]
-    again = KeptNoise(tmp_path / "noise", "a" * 64, 5, labels)
+    again = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, labels)
     again.hold(np.array([0, 1, 1]))
     with pytest.raises(PrivacyError, match="other labels than before"):
         again.hold(np.array([0, 1, 0]))
+    assert json.loads((tmp_path / "noise").read_text())["labels"] == labels
+
+
+def test_two_servers_with_the_same_noise_do_not_both_give_labels(tmp_path):
+    # Both began before either had given any.
+    first, second = (KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None) for _ in range(2))
+    first.hold(np.array([0, 1, 1]))
+    held = (tmp_path / "noise").read_bytes()
+    with pytest.raises(PrivacyError, match="other labels than before"):
+        second.hold(np.array([0, 1, 0]))
+    assert (tmp_path / "noise").read_bytes() == held
+    second.hold(np.array([0, 1, 1]))
+
+
+def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch):
+    from fedkt.privacy import book
+
+    monkeypatch.setattr(book, "LOCK_SECONDS", 0.05)
+    noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
+    with book.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
+        noise.hold(np.array([0, 1, 1]))
+    assert not (tmp_path / "noise").exists()
 
 
 def test_damaged_noise_is_refused(one):
@@ -459,6 +481,15 @@ def test_at_L1_an_error_during_the_vote_is_not_stored_either(one, monkeypatch):
     assert "row 7 gave class 5" in said.err
     assert "row 7" not in said.out + (one / "result" / "report.json").read_text()
     assert "Party 'south' does not vote: a student could not be run." in json.loads(said.out)["notes"]
+
+
+def test_at_L1_sizes_are_not_shown_and_times_are_whole_seconds(one):
+    said = server(one).out
+    for name in NAMES:
+        assert f"{(one / 'inbox' / f'{name}.fedkt').stat().st_size:,}" not in said
+    report = json.loads((one / "result" / "report.json").read_text())
+    assert report["seconds"] == int(report["seconds"])
+    assert report["cpu_seconds"] == int(report["cpu_seconds"])
 
 
 def test_a_party_too_small_for_the_budget_is_refused_with_the_reason(two):

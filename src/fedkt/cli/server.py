@@ -95,7 +95,8 @@ def print_hosted(hosted: Hosted) -> None:
             escape(each.file),
             COLOURS.get(each.status, "[red]{}[/red]").format(each.status),
             "–" if each.bundle is None else str(len(each.bundle.models)),
-            f"{each.bytes:,}",
+            # At L1 the size of a party's students is nobody else's business: this table may be passed on.
+            "–" if report.level == "L1" else f"{each.bytes:,}",
             "–" if alone is None else f"{100 * alone:.2f} %",
         )
     for name in hosted.missing:

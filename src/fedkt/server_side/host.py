@@ -157,6 +157,7 @@ def run_server(
         raise ModelError(f"The final model cannot be written: {reason} Choose another --final family.") from reason
     # At L1 students leave the server only through the noise: no size, score, error or vote of theirs is in the report.
     scores = measure(final, voting if open_figures else (), *asked[:2]) if asked is not None else Scores()
+    seconds, cpu_seconds = time.perf_counter() - started, cpu_clock() - cpu_started
     report = Report(
         dataset=plan.task,
         algorithm="fedkt",
@@ -174,8 +175,8 @@ def run_server(
         privacy=str(promise),
         privacy_statement=promise.as_dict(),
         bytes_sent=sum(each.bytes for each in arrivals if each.bundle is not None) if open_figures else None,
-        seconds=time.perf_counter() - started,
-        cpu_seconds=cpu_clock() - cpu_started,
+        seconds=seconds if open_figures else float(round(seconds)),
+        cpu_seconds=cpu_seconds if open_figures else float(round(cpu_seconds)),
         versions=versions(),
         command=command,
         rows={"public": len(rows)} | ({"test": len(asked[1])} if asked is not None else {}),

@@ -21,7 +21,7 @@ from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.models.prediction import predict_all
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger
-from fedkt.privacy.book import Book
+from fedkt.privacy.book import Book, locked
 from fedkt.server_side.inbox import Arrival
 from fedkt.transport.folder import read_at_most, write_atomically
 
@@ -31,6 +31,8 @@ class KeptNoise:
     """A secret seed in its file, and the digest of the labels it has given."""
 
     path: Path
+    ledger: Path
+    """Whose lock keeps a second server out while this file is read and written."""
     belongs: str
     seed: int = field(repr=False)
     labels: str | None
@@ -40,14 +42,16 @@ class KeptNoise:
     def hold(self, labels: Any) -> None:
         """Write down which labels left, before anybody sees them; refused where the same noise has given others."""
         digest = hashlib.sha256(np.ascontiguousarray(labels, dtype="<i8").tobytes()).hexdigest()
-        if self.labels is not None and self.labels != digest:
-            raise PrivacyError(
-                "The same bundles gave other labels than before, and with the same noise on them both together would "
-                "give votes away. Nothing was written. Keep the final.onnx that you have; or remove "
-                f"{self.path} and run again, which is a new release and is charged."
-            )
-        said = {"belongs": self.belongs, "noise_seed": self.seed, "labels": digest}
-        write_atomically(self.path, json.dumps(said, indent=1).encode(), private=True)
+        with locked(self.ledger):
+            # Another server may have held its labels since this one began.
+            _, before = read_kept(self.path, self.belongs) or (self.seed, None)
+            if any(known not in (None, digest) for known in (self.labels, before)):
+                raise PrivacyError(
+                    "The same bundles gave other labels than before, and with the same noise on them both together "
+                    "would give votes away. Nothing was written. Keep the final.onnx that you have; or remove "
+                    f"{self.path} and run again, which is a new release and is charged."
+                )
+            write_kept(self.path, self.belongs, self.seed, digest)
 
     def forget(self) -> None:
         """Remove noise that was drawn for a release that has been refused; noise of an earlier run stays."""
@@ -79,22 +83,36 @@ def kept_noise(ledger: Path, plan: Plan, arrivals: Sequence[Arrival], voting: Se
     names = {bundle.sender for bundle in voting}
     heard = sorted((each.party or "", each.sha256) for each in arrivals if each.bundle and each.party in names)
     belongs = hashlib.sha256(json.dumps([plan.digest, heard]).encode()).hexdigest()
-    path = ledger.with_name(f"{ledger.name}.{belongs[:16]}.noise")
-    if path.exists():
-        try:
-            said = json.loads(read_at_most(path, 2**16) or b"")
-            seed, labels = said["noise_seed"], said["labels"]
-            if said["belongs"] == belongs and type(seed) is int and seed >= 0:
-                return KeptNoise(path, belongs, seed, None if labels is None else str(labels))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            pass
-        raise PrivacyError(
-            f"{path} is damaged: it keeps the noise of this vote. Remove it to draw new noise, which is charged again."
-        )
-    drawn = KeptNoise(path, belongs, secrets.randbits(128), None, fresh=True)
-    said = {"belongs": belongs, "noise_seed": drawn.seed, "labels": None}
-    write_atomically(path, json.dumps(said, indent=1).encode(), private=True)
+    path, ledger = ledger.with_name(f"{ledger.name}.{belongs[:16]}.noise"), ledger.resolve()
+    with locked(ledger):
+        kept = read_kept(path, belongs)
+        if kept is not None:
+            return KeptNoise(path, ledger, belongs, *kept)
+        drawn = KeptNoise(path, ledger, belongs, secrets.randbits(128), None, fresh=True)
+        write_kept(path, belongs, drawn.seed, None)
     return drawn
+
+
+def read_kept(path: Path, belongs: str) -> tuple[int, str | None] | None:
+    """The seed in a file of kept noise and the digest of the labels it has given, None where there is no file."""
+    if not path.exists():
+        return None
+    try:
+        said = json.loads(read_at_most(path, 2**16) or b"")
+        seed, labels = said["noise_seed"], said["labels"]
+        if said["belongs"] == belongs and type(seed) is int and seed >= 0:
+            return seed, None if labels is None else str(labels)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise PrivacyError(
+        f"{path} is damaged: it keeps the noise of this vote. Remove it to draw new noise, which is charged again."
+    )
+
+
+def write_kept(path: Path, belongs: str, seed: int, labels: str | None) -> None:
+    """Put a seed, and the digest of the labels it has given, where only their owner can read them."""
+    said = {"belongs": belongs, "noise_seed": seed, "labels": labels}
+    write_atomically(path, json.dumps(said, indent=1).encode(), private=True)
 
 
 def unable(plan: Plan, bundles: Sequence[Bundle], public: Any) -> dict[str, str]:

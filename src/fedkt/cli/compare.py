@@ -12,6 +12,7 @@ from fedkt.errors import ConfigurationError
 
 
 def compare(
+    context: typer.Context,
     dataset: options.Dataset,
     algorithms: Annotated[str, typer.Option(help="Comma-separated: fedkt, solo, pate, centralised.")] = (
         "fedkt,solo,pate,centralised"
@@ -60,32 +61,11 @@ def compare(
 
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.cli.tables import print_summaries, write_report
-    from fedkt.experiments.runner import Setting, run_all, summarise
+    from fedkt.experiments.runner import run_all, summarise
 
+    # Most options are read from the context, so that both verbs build a setting in one place.
     settings = [
-        Setting(
-            dataset=dataset,
-            algorithm=algorithm,
-            model=model,
-            parties=parties,
-            partition=partition,
-            beta=beta,
-            partitions=partitions,
-            subsets=subsets,
-            level=level,
-            seed=seed,
-            teacher=teacher,
-            student=student,
-            final=final,
-            party_models=options.names(party_models),
-            mechanism=mechanism,
-            scale=options.scale(
-                gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-            ),
-            epsilon=epsilon,
-            delta=delta,
-            queries=options.number_or_fraction(queries),
-        ).filled()
+        options.setting(context.params, algorithm=algorithm, seed=seed)
         for seed in chosen_seeds(seeds)
         for algorithm in options.names(algorithms)
     ]

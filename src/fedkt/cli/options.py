@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedkt.cli.output import stderr
 from fedkt.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fedkt.experiments.runner import Setting
 
 Dataset = Annotated[str, typer.Argument(help="What to run on; `fedkt datasets` lists them.", metavar="DATASET")]
 Model = Annotated[
@@ -113,6 +117,39 @@ def number_or_fraction(text: str) -> float:
         raise ConfigurationError(
             f"--queries is a number of public rows (81) or a fraction of them (0.02), got {text!r}."
         ) from None
+
+
+NOISE_SCALES = ("gamma", "sigma", "theta", "threshold", "sigma_test", "answers")
+PLAIN = (
+    "dataset",
+    "model",
+    "parties",
+    "partition",
+    "beta",
+    "partitions",
+    "subsets",
+    "level",
+    "teacher",
+    "student",
+    "final",
+    "mechanism",
+    "epsilon",
+    "delta",
+)
+
+
+def setting(given: Mapping[str, Any], *, algorithm: str, seed: int) -> Setting:
+    """The setting that the options of a verb describe, with the dataset's defaults filled in."""
+    from fedkt.experiments.runner import Setting
+
+    return Setting(
+        **{name: given[name] for name in PLAIN},
+        algorithm=algorithm,
+        seed=seed,
+        party_models=names(given["party_models"]),
+        scale=scale(**{name: given[name] for name in NOISE_SCALES}),
+        queries=number_or_fraction(given["queries"]),
+    ).filled()
 
 
 def report_path(asked: Path | None, *, as_json: bool) -> Path | None:

@@ -10,6 +10,7 @@ from fedkt.cli import options
 
 
 def simulate(
+    context: typer.Context,
     dataset: options.Dataset,
     algorithm: Annotated[str, typer.Option(help="fedkt, solo, pate or centralised.")] = "fedkt",
     model: options.Model = None,
@@ -60,31 +61,9 @@ def simulate(
     from fedkt.cli.output import print_json, progress_bar, warn
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.errors import ConfigurationError
-    from fedkt.experiments.runner import Setting, run
+    from fedkt.experiments.runner import run
 
-    setting = Setting(
-        dataset=dataset,
-        algorithm=algorithm,
-        model=model,
-        parties=parties,
-        partition=partition,
-        beta=beta,
-        partitions=partitions,
-        subsets=subsets,
-        level=level,
-        seed=seed,
-        teacher=teacher,
-        student=student,
-        final=final,
-        party_models=options.names(party_models),
-        mechanism=mechanism,
-        scale=options.scale(
-            gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-        ),
-        epsilon=epsilon,
-        delta=delta,
-        queries=options.number_or_fraction(queries),
-    ).filled()
+    setting = options.setting(context.params, algorithm=algorithm, seed=seed)
     if diagnostic and (level == "L0" or mechanism != "laplace" or gamma is None):
         raise ConfigurationError("--diagnostic needs --level L1 or L2 with --mechanism laplace and --gamma.")
     with progress_bar(f"{algorithm} on {dataset}", quiet=as_json) as bar:

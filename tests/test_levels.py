@@ -137,6 +137,8 @@ def test_level_and_noise_that_do_not_fit_are_refused_in_words(settings, words):
 def test_level_l0_asks_every_row():
     with pytest.raises(ConfigurationError, match="asks all 200 public rows"):
         FedKT("tree", queries=10).query_rows(200)
+    with pytest.raises(ConfigurationError, match="asks all 200 public rows"):
+        simulate(FedKT("tree", queries=10), parties(3), server())
 
 
 def test_one_partition_is_the_default_where_noise_is_on():

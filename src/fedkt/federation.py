@@ -149,10 +149,10 @@ def simulate(
     bundles: tuple[Bundle, ...] = ()
     for _ in range(algorithm.rounds):
         # A single party (a pooled bound) spreads its own models over the cores; several are spread themselves.
-        inner = jobs if len(acting) == 1 else 1
-        turns = [(algorithm, replace(party, jobs=inner, progress=None), broadcast) for party in acting]
-        if inner > 1 or len(acting) == 1:
-            turns = [(algorithm, replace(acting[0], jobs=inner, progress=progress), broadcast)]
+        alone = len(acting) == 1
+        own = {"jobs": jobs, "progress": progress} if alone else {"jobs": 1, "progress": None}
+        turns = [(algorithm, replace(party, **own), broadcast) for party in acting]
+        if alone:
             results = [take_turn(turns[0])]
         else:
             sizes = [len(party.y) for party in acting]

@@ -23,7 +23,7 @@ from fedkt.models.base import count_rows, fit_model, one_thread, take_rows
 from fedkt.models.catalogue import roles
 from fedkt.models.prediction import predict_all
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
-from fedkt.votes import NO_VOTE, Labels, Votes, consistent_choice, consistent_votes, count_votes
+from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 
 LOST = 5
 """A class whose share of the votes is this many times its share of the labels is called lost in the report."""
@@ -120,8 +120,8 @@ class FedKT(Algorithm):
                 f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
                 f"it uses {len(party.y)} subsets of one row."
             )
-        noisy = self.level == "L2"
-        queries = self.query_rows(count_rows(party.public)) if noisy else None
+        # At L1 students see every public row; it is the server that asks only some.
+        queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
         for partition in range(self.partitions):
             student = f"student-{partition}"
             if student not in party.shelf:
@@ -130,7 +130,7 @@ class FedKT(Algorithm):
                     chosen,
                     subsets=self.subsets,
                     partition=partition,
-                    noise=self.noise if noisy else None,
+                    noise=self.noise if self.level == "L2" else None,
                     queries=queries,
                 )
         students = tuple(party.shelf[f"student-{partition}"] for partition in range(self.partitions))
@@ -155,22 +155,22 @@ class FedKT(Algorithm):
 
     def labels(self, server: Server, bundles: Sequence[Bundle]) -> tuple[Labels, None]:
         """The winners of the consistent votes on all public rows: at L0, and at L2, where the students are private."""
-        abstained: list[int] = []
-        votes = consistent_votes(self.predictions(server, bundles, abstained), len(server.classes))
+        votes = consistent_votes(self.predictions(server, bundles), len(server.classes))
+        voters = len(bundles) - len(server.diary.figures.get("silent", ()))
         if not votes.any():
             votes = self.plain_votes(server, bundles)
-            abstained = [0] * int(votes[0].sum())
+            voters = int(votes[0].sum())
         # A ledger of its own: what students say is bare at L0, and costs nothing more at L2 (post-processing).
         labels = Ledger().release(
             lambda: votes,
             None,
             queries=len(votes),
-            voters=len(abstained),
+            voters=voters,
             classes=len(server.classes),
             unit="party",
             rng=server.rng(0, TIES),
         )
-        describe(server, votes, labels, abstained)
+        describe(server, votes, labels, voters)
         warn_of_lost_classes(server, votes, labels)
         return labels, None
 
@@ -181,7 +181,7 @@ class FedKT(Algorithm):
         asked = replace(server, public=take_rows(server.public, queries))
 
         def count() -> Votes:
-            votes = consistent_votes(self.predictions(asked, bundles, []), len(server.classes))
+            votes = consistent_votes(self.predictions(asked, bundles), len(server.classes))
             if server.diagnostic:
                 server.diary.bare_votes.append(votes)
             return votes
@@ -206,10 +206,10 @@ class FedKT(Algorithm):
             f"On no public row do all {self.partitions} students of any party agree, so every student's own vote was "
             "counted. Expect a poor model: use more public rows, more rows per party, or fewer partitions."
         )
-        students = np.concatenate(list(self.predictions(server, bundles, [])))
+        students = np.concatenate(list(self.predictions(server, bundles)))
         return count_votes(students, len(server.classes))
 
-    def predictions(self, server: Server, bundles: Sequence[Bundle], abstained: list[int]) -> Iterator[Votes]:
+    def predictions(self, server: Server, bundles: Sequence[Bundle]) -> Iterator[Votes]:
         """Each party's students' predictions on the public rows; a party whose student fails is named and left out."""
         tasks = [(bundle.models, server.public) for bundle in bundles]
         answers = in_parallel(ask, tasks, jobs=server.jobs)
@@ -223,9 +223,7 @@ class FedKT(Algorithm):
                 server.diary.figures.setdefault("silent", {})[bundle.sender] = note
                 continue
             heard += 1
-            predictions = np.stack([each for each in answer if not isinstance(each, str)])
-            abstained.append(int((consistent_choice(predictions) == NO_VOTE).sum()))
-            yield predictions
+            yield np.stack([each for each in answer if not isinstance(each, str)])
         if heard == 0:
             raise ModelError("No party sent students that can all be used; there is nothing to vote with.")
 
@@ -253,9 +251,8 @@ def ask(task: tuple[Sequence[Any], Any]) -> list[Labels | str]:
     return predict_all(models, public)
 
 
-def describe(server: Server, votes: Votes, labels: Labels, abstained: Sequence[int]) -> None:
+def describe(server: Server, votes: Votes, labels: Labels, voters: int) -> None:
     """Write down, for the server's own report at level L0, how the vote went."""
-    voters = len(abstained)
     cast = votes.sum(axis=1)
     top = votes.max(axis=1)
     ties = (votes == top[:, None]).sum(axis=1) > 1
@@ -263,7 +260,7 @@ def describe(server: Server, votes: Votes, labels: Labels, abstained: Sequence[i
     figures["voters"] = voters
     figures["unlabelled"] = int((labels == NO_VOTE).sum())
     figures["ties"] = int((ties & (top > 0)).sum())
-    figures["abstention_rate"] = float(np.mean(abstained) / max(len(labels), 1))
+    figures["abstention_rate"] = float(np.mean(voters - cast) / voters)
     figures["agreement_histogram"] = twentieths(top, voters)
     figures["abstention_histogram"] = twentieths(voters - cast, voters)
 

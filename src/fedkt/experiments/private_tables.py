@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from fedkt.errors import DataError
+from fedkt.experiments.tables import with_spread
 from fedkt.privacy.statement import rounded_up
+from fedkt.report import mean_and_spread
 
 MISPRINT = "MISPRINT"
 
@@ -51,7 +53,7 @@ def load_rows(path: Path) -> list[dict[str, Any]]:
 
 def spread(values: Sequence[float]) -> str:
     """Mean ± standard deviation in percent."""
-    return f"{100 * np.mean(values):.1f} ± {100 * np.std(values, ddof=1):.1f}" if len(values) > 1 else "–"
+    return with_spread(mean_and_spread(values) if len(values) > 1 else None)
 
 
 def paper_table(rows: Sequence[dict[str, Any]], level: str) -> str:

@@ -15,7 +15,11 @@ from fedkt.data.dataset import split_rows, split_rows_within
 from fedkt.errors import ConfigurationError
 from real_data import DATA_DIR, needs_real_data
 
-REAL = [pytest.param(name, marks=() if name == "digits" else needs_real_data) for name in DATASETS]
+IMAGES = ("mnist", "svhn", "svhn-extra")
+"""Large, and tested in a file of their own."""
+REAL = [
+    pytest.param(name, marks=() if name == "digits" else needs_real_data) for name in DATASETS if name not in IMAGES
+]
 
 SIZES = {
     "adult": (24_420, 4_070, 4_071, 123),
@@ -153,12 +157,12 @@ def test_a_seed_that_is_no_whole_number_is_refused(seed):
 
 
 def test_an_unknown_dataset_names_the_known_ones():
-    with pytest.raises(ConfigurationError, match="adult, adult-table, cod-rna, digits, heart"):
+    with pytest.raises(ConfigurationError, match="adult, adult-table, cod-rna, digits, heart, mnist, svhn, svhn-extra"):
         load("imagenet", seed=0)
 
 
 def test_importing_the_data_layer_is_cheap():
-    slow = "{'sklearn', 'scipy', 'pydantic', 'httpx', 'pyarrow'}"
+    slow = "{'sklearn', 'scipy', 'pydantic', 'httpx', 'pyarrow', 'PIL'}"
     program = f"import sys, fedkt.data; print({slow} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

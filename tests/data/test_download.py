@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from fedkt.data import download
-from fedkt.data.download import FILES, RemoteFile, find_file, join_adult, join_heart
+from fedkt.data.download import FILES, RemoteFile, find_file
+from fedkt.data.packing import join_adult, join_heart
 from fedkt.errors import ConfigurationError, DataError
 from real_data import DATA_DIR, needs_real_data
 
@@ -132,7 +133,7 @@ def test_a_silent_server_is_given_up(source, cache, monkeypatch):
 
 def test_a_server_that_takes_for_ever_is_given_up(source, cache, monkeypatch):
     register(monkeypatch, f"{source}/toy")
-    monkeypatch.setattr(download, "DEADLINE_SECONDS", -1.0)
+    monkeypatch.setattr(download, "DEADLINE_SECONDS", -100.0)
     with pytest.raises(DataError, match="took longer"):
         find_file("toy")
 
@@ -215,7 +216,7 @@ def test_a_folder_that_does_not_exist_is_refused(tmp_path, monkeypatch):
 
 def test_an_unknown_file_names_the_known_ones():
     with pytest.raises(ConfigurationError, match="a9a, cod-rna"):
-        find_file("mnist")
+        find_file("imagenet")
 
 
 def public_adult(canonical: str) -> tuple[bytes, bytes]:

@@ -15,6 +15,7 @@ from fedkt.data.dataset import Dataset
 from fedkt.data.digits import load_digits
 from fedkt.data.download import FILES, Progress, find_file
 from fedkt.data.heart import load_heart
+from fedkt.data.mnist import load_mnist
 from fedkt.data.partition import (
     PARTITIONERS,
     by_balanced_dirichlet,
@@ -23,6 +24,7 @@ from fedkt.data.partition import (
     evenly,
     partition,
 )
+from fedkt.data.svhn import load_svhn, load_svhn_extra
 from fedkt.errors import ConfigurationError
 
 __all__ = [
@@ -61,6 +63,13 @@ DATASETS: dict[str, KnownDataset] = {
     "digits": KnownDataset(load_digits, 5, "forest", "8 × 8 handwritten digits: 1,797 rows, 10 classes, no download"),
     "heart": KnownDataset(
         load_heart, 4, "forest", "heart disease in four hospitals: 920 rows, 2 classes, with gaps", "column"
+    ),
+    "mnist": KnownDataset(load_mnist, 10, "mlp", "28 × 28 handwritten digits: 70,000 rows, 10 classes"),
+    "svhn": KnownDataset(
+        load_svhn, 10, "cnn", "32 × 32 colour house numbers without the extra part: 99,289 rows, 10 classes"
+    ),
+    "svhn-extra": KnownDataset(
+        load_svhn_extra, 10, "cnn", "the same with the extra part, as in the paper: 630,420 rows, a download of 1.3 GB"
     ),
 }
 """Every dataset by its name on the command line."""

@@ -34,6 +34,8 @@ class Dataset:
     source: str
     """Where the rows came from, in words."""
     feature_names: tuple[str, ...]
+    image: tuple[int, int, int] | None = None
+    """Height, width and channels, where every row is an image's pixels in this order; None for tables."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def dealt(
     source: str,
     feature_names: tuple[str, ...],
     groups: NDArray[np.str_] | None = None,
+    image: tuple[int, int, int] | None = None,
 ) -> Dataset:
     """A dataset with every row in the role that the split gives it."""
     return Dataset(
@@ -69,6 +72,7 @@ def dealt(
         groups=None if groups is None else groups[rows.train],
         source=source,
         feature_names=feature_names,
+        image=image,
     )
 
 

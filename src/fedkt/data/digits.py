@@ -8,6 +8,9 @@ import numpy as np
 
 from fedkt.data.dataset import Dataset, dealt, split_rows
 from fedkt.data.download import Progress
+from fedkt.data.pixels import pixel_names
+
+IMAGE = (8, 8, 1)
 
 
 def load_digits(*, seed: int, data_dir: str | Path | None = None, progress: Progress | None = None) -> Dataset:
@@ -24,5 +27,6 @@ def load_digits(*, seed: int, data_dir: str | Path | None = None, progress: Prog
         split_rows(len(y), seed=seed),
         classes=tuple(range(10)),
         source="UCI optical recognition of handwritten digits, test part, as bundled with scikit-learn",
-        feature_names=tuple(f"pixel {row},{column}" for row in range(8) for column in range(8)),
+        feature_names=pixel_names(IMAGE),
+        image=IMAGE,
     )

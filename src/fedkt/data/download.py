@@ -1,14 +1,13 @@
 """A dataset's file: found in a folder or downloaded once, and never used unverified.
 
-One digest stands for a file however it is packed: the sha256 of its text after decompression and, where the public
-source serves several raw files, after joining them into our table. So a9a as plain text and as a9a.gz are the same
-file, and a download counts only if it becomes exactly the text that is expected.
+What is found counts only if it becomes exactly the content that `fedkt.data.sources` expects, whatever its packing.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 import tempfile
 import time
@@ -17,158 +16,108 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedkt.data.sources import FILES, RemoteFile
 from fedkt.errors import ConfigurationError, DataError
+
+__all__ = ["FILES", "Found", "Progress", "RemoteFile", "find_content", "find_file", "read_text"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes received so far and the bytes expected in all."""
 
-LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
-UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-
 TIMEOUT_SECONDS = 30.0
 """Longest silence of a server."""
 DEADLINE_SECONDS = 600.0
-"""Longest time one file may take: a server that sends a byte a second is never silent."""
-
-HEART_SITES = ("cleveland", "hungarian", "switzerland", "va_long_beach")
-
-
-def join_plain(parts: Sequence[bytes]) -> bytes:
-    """The parts one after the other, unchanged."""
-    return b"".join(parts)
-
-
-def join_adult(parts: Sequence[bytes]) -> bytes:
-    """UCI's adult.data and adult.test as one CSV with a header and a column `split`."""
-    lines = [
-        "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,"
-        "capital-gain,capital-loss,hours-per-week,native-country,income,split"
-    ]
-    for split, part in zip(("train", "test"), parts, strict=True):
-        for line in part.decode("ascii").splitlines():
-            # adult.test opens with a comment, and its labels end in a dot.
-            if line and not line.startswith("|"):
-                lines.append(f"{line.replace(', ', ',').removesuffix('.')},{split}")
-    return ("\n".join(lines) + "\n").encode("ascii")
-
-
-def join_heart(parts: Sequence[bytes]) -> bytes:
-    """UCI's four processed heart-disease files as one CSV with a header, a column `site` and empty missing values."""
-    lines = ["site,age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca,thal,num"]
-    oldpeak = 9
-    for site, part in zip(HEART_SITES, parts, strict=True):
-        for line in part.decode("ascii").splitlines():
-            # The files disagree about 63.0 and 63, 0.7 and .7; only oldpeak has decimals that mean something.
-            values = [
-                "" if text == "?" else repr(float(text)) if place == oldpeak else f"{float(text):g}"
-                for place, text in enumerate(line.strip().split(","))
-            ]
-            if line.strip():
-                lines.append(",".join([site, *values]))
-    return ("\n".join(lines) + "\n").encode("ascii")
+"""Longest time one file may take beside its bytes: a server that sends a byte a second is never silent."""
+SLOWEST = 500_000
+"""Bytes a second that a large file has to arrive at."""
 
 
 @dataclass(frozen=True)
-class RemoteFile:
-    """A file of a dataset: its names on disk, where the public keeps it, and how it is recognised."""
+class Found:
+    """A file of a dataset, verified."""
 
-    names: tuple[str, ...]
-    """File names it is looked for under; the last one is the name in the cache."""
-    urls: tuple[str, ...]
-    """The public files it is made of."""
-    sha256: str
-    """Of the text, decompressed and joined."""
-    size: int
-    """Bytes of that text."""
-    join: Callable[[Sequence[bytes]], bytes] = join_plain
+    name: str
+    """Its name in `FILES`."""
+    path: Path
+    content: bytes
 
     @property
-    def most_bytes(self) -> int:
-        """More than this is not the file: nothing longer is downloaded or decompressed."""
-        return 2 * self.size + 65_536
-
-
-FILES: dict[str, RemoteFile] = {
-    "a9a": RemoteFile(
-        names=("a9a.gz", "a9a"),
-        urls=(f"{LIBSVM}/a9a",),
-        sha256="7ba53cccb27e2e525f0fb173e1f446d49856e3fb007eb43be4ec6d0f5b3335ca",
-        size=2_327_314,
-    ),
-    "cod-rna": RemoteFile(
-        names=("cod-rna.gz", "cod-rna"),
-        urls=(f"{LIBSVM}/cod-rna",),
-        sha256="65b7cc0689fc29bba5db8b50fab0b6446d985f4bf8f6f5dd474f7df8b2f1ab6c",
-        size=4_667_176,
-    ),
-    "adult.csv": RemoteFile(
-        names=("adult.csv.gz", "adult.csv"),
-        urls=(f"{UCI}/adult/adult.data", f"{UCI}/adult/adult.test"),
-        sha256="d99d5b2c07ff6c7e09b6e0cefe115f6835d5c7b6efebdb9276238f1243c6369b",
-        size=5_554_299,
-        join=join_adult,
-    ),
-    "heart_disease_4sites.csv": RemoteFile(
-        names=("heart_disease_4sites.csv.gz", "heart_disease_4sites.csv"),
-        urls=tuple(
-            f"{UCI}/heart-disease/processed.{site}.data" for site in ("cleveland", "hungarian", "switzerland", "va")
-        ),
-        sha256="f560e924ab09a3fc583e97b36abeb178e3459dddc358f40d90e080176237d687",
-        size=41_779,
-        join=join_heart,
-    ),
-}
-"""Every file a dataset may need, by name."""
+    def source(self) -> str:
+        """Where the content came from, in words."""
+        return f"{self.path.name} (sha256 of the content {FILES[self.name].sha256[:12]})"
 
 
 def find_file(name: str, *, data_dir: str | Path | None = None, progress: Progress | None = None) -> Path:
     """The verified file called `name`: from `data_dir`, else $FEDKT_DATA, else the cache, else downloaded into it."""
-    return _find(name, data_dir, progress)[0]
+    return find_content(name, data_dir=data_dir, progress=progress).path
 
 
 def read_text(name: str, *, data_dir: str | Path | None = None, progress: Progress | None = None) -> tuple[bytes, str]:
     """The verified text of the file called `name`, and where it came from in words."""
-    path, text = _find(name, data_dir, progress)
-    return text, f"{path.name} (sha256 of the text {FILES[name].sha256[:12]})"
+    found = find_content(name, data_dir=data_dir, progress=progress)
+    return found.content, found.source
 
 
-def _find(name: str, data_dir: str | Path | None, progress: Progress | None) -> tuple[Path, bytes]:
-    """The file called `name` and its verified text."""
-    if name not in FILES:
-        raise ConfigurationError(f"Unknown data file {name!r}. Known are: {', '.join(FILES)}.")
-    remote = FILES[name]
+def find_content(*names: str, data_dir: str | Path | None = None, progress: Progress | None = None) -> Found:
+    """The first of the named files that is in a folder, else the last one downloaded; always verified."""
+    for name in names:
+        if name not in FILES:
+            raise ConfigurationError(f"Unknown data file {name!r}. Known are: {', '.join(FILES)}.")
     folders = _folders(data_dir)
     for folder in folders:
-        for each in remote.names:
-            if (folder / each).is_file():
-                return folder / each, read_verified(folder / each, remote)
-        raw = [folder / url.rpartition("/")[2] for url in remote.urls]
-        if all(path.is_file() for path in raw):
-            text = _joined([_read(path, remote.most_bytes) for path in raw], remote, " and ".join(map(str, raw)))
-            return _keep(text, cache_dir() / remote.names[-1]), text
-    text = _download(remote, folders, progress)
-    return _keep(text, cache_dir() / remote.names[-1]), text
+        for name in names:
+            found = _find_in(folder, name)
+            if found is not None:
+                return found
+    remote = FILES[names[-1]]
+    sought = [each for name in names for each in FILES[name].names]
+    content = _download(remote, sought, folders, progress)
+    return Found(names[-1], _keep(content, cache_dir() / remote.names[-1]), content)
+
+
+def _find_in(folder: Path, name: str) -> Found | None:
+    """The verified file called `name` in one folder, under one of its names or as the public source's raw files."""
+    remote = FILES[name]
+    for each in remote.names:
+        if (folder / each).is_file():
+            return Found(name, folder / each, read_verified(folder / each, remote))
+    raw = [_packed_or_not(folder / url.rpartition("/")[2]) for url in remote.urls]
+    if not raw or not all(path.is_file() for path in raw):
+        return None
+    content = _joined([_read(path, remote) for path in raw], remote, " and ".join(map(str, raw)))
+    return Found(name, _keep(content, cache_dir() / remote.names[-1]), content)
+
+
+def _packed_or_not(path: Path) -> Path:
+    """The file, or the same file already unpacked where only that is there."""
+    return path.with_suffix("") if path.suffix == ".gz" and not path.is_file() else path
 
 
 def read_verified(path: Path, remote: RemoteFile) -> bytes:
-    """The text of a file on disk, decompressed; refused unless it is the text expected."""
-    text = _read(path, remote.most_bytes)
-    digest = hashlib.sha256(text).hexdigest()
+    """The content of a file on disk, unpacked; refused unless it is the content expected."""
+    content = _read(path, remote)
+    digest = hashlib.sha256(content).hexdigest()
     if digest != remote.sha256:
         raise DataError(
-            f"{path} is not the file expected: the sha256 of its text is {digest}, expected {remote.sha256}. "
-            "Remove or replace it; without it fedkt downloads the file."
+            f"{path} is not the file expected: the sha256 of its content is {digest}, expected {remote.sha256}. "
+            f"{_instead(remote)}"
         )
-    return text
+    return content
 
 
-def _read(path: Path, most_bytes: int) -> bytes:
-    """The bytes of a file, decompressed, cut off after `most_bytes` and one more."""
+def _read(path: Path, remote: RemoteFile) -> bytes:
+    """The content of a file, unpacked, cut off after the most bytes it can have and one more."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            return stream.read(most_bytes + 1)
-    except (OSError, EOFError, zlib.error) as reason:
-        raise DataError(f"{path} cannot be read: {reason}. Remove it to have it downloaded again.") from reason
+            content = stream.read(remote.most_bytes + 1)
+        return remote.from_npz(content) if remote.from_npz is not None and path.suffix == ".npz" else content
+    except (OSError, EOFError, ValueError, zlib.error) as reason:
+        raise DataError(f"{path} cannot be read: {reason}. {_instead(remote)}") from reason
+
+
+def _instead(remote: RemoteFile) -> str:
+    """What to do about a file that is not the one expected."""
+    return "Remove or replace it; without it fedkt downloads " + ("the file." if remote.urls else "the public files.")
 
 
 def cache_dir() -> Path:
@@ -189,38 +138,49 @@ def _folders(data_dir: str | Path | None) -> list[Path]:
     return [*folders, cache_dir()]
 
 
-def _download(remote: RemoteFile, folders: Sequence[Path], progress: Progress | None) -> bytes:
-    """The verified text, downloaded from the public source."""
+def _download(remote: RemoteFile, sought: Sequence[str], folders: Sequence[Path], progress: Progress | None) -> bytes:
+    """The verified content, downloaded from the public source."""
     otherwise = (
-        f"The file {' or '.join(remote.names)} was not in {', '.join(map(str, folders))}. Without internet access, get "
+        f"The file {' or '.join(sought)} was not in {', '.join(map(str, folders))}. Without internet access, get "
         f"{' and '.join(remote.urls)} elsewhere, put what you get into a folder and name that folder with --data-dir "
         "or FEDKT_DATA."
     )
     parts: list[bytes] = []
+    received = 0
     for url in remote.urls:
-        before = sum(map(len, parts))
 
-        def report(done: int, before: int = before) -> None:
+        def report(done: int, before: int = received) -> None:
             if progress is not None:
-                progress(before + done, remote.size)
+                progress(before + done, remote.sent or remote.size)
 
-        parts.append(_fetch(url, remote.most_bytes - before, report, otherwise))
+        part = _fetch(url, remote.most_bytes - received, report, otherwise)
+        received += len(part)
+        parts.append(_unpacked(part, remote.most_bytes, url, otherwise) if url.endswith(".gz") else part)
     return _joined(parts, remote, f"What {' and '.join(remote.urls)} sent", otherwise)
 
 
-def _joined(parts: Sequence[bytes], remote: RemoteFile, origin: str, otherwise: str = "") -> bytes:
-    """The public source's raw files as the text expected, refused if they are not."""
+def _unpacked(part: bytes, most_bytes: int, url: str, otherwise: str) -> bytes:
+    """A gzip file unpacked, cut off after `most_bytes` and one more."""
     try:
-        text = remote.join(parts)
+        with gzip.GzipFile(fileobj=io.BytesIO(part)) as stream:
+            return stream.read(most_bytes + 1)
+    except (OSError, EOFError, zlib.error) as reason:
+        raise DataError(f"What {url} sent cannot be unpacked: {reason}; nothing was kept. {otherwise}") from reason
+
+
+def _joined(parts: Sequence[bytes], remote: RemoteFile, origin: str, otherwise: str = "") -> bytes:
+    """The public source's raw files as the content expected, refused if they are not."""
+    try:
+        content = remote.join(parts)
     except ValueError as reason:
         raise DataError(f"{origin} is not the data of {remote.names[-1]}: {reason}. {otherwise}".strip()) from reason
-    digest = hashlib.sha256(text).hexdigest()
+    digest = hashlib.sha256(content).hexdigest()
     if digest != remote.sha256:
         raise DataError(
-            f"{origin} is not the data of {remote.names[-1]}: the sha256 of the text is {digest}, expected "
+            f"{origin} is not the data of {remote.names[-1]}: the sha256 of the content is {digest}, expected "
             f"{remote.sha256}; nothing was kept. {otherwise}".strip()
         )
-    return text
+    return content
 
 
 def _fetch(url: str, most_bytes: int, report: Callable[[int], None], otherwise: str) -> bytes:
@@ -228,7 +188,8 @@ def _fetch(url: str, most_bytes: int, report: Callable[[int], None], otherwise: 
     import httpx
 
     body = bytearray()
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    seconds = DEADLINE_SECONDS + most_bytes / SLOWEST
+    deadline = time.monotonic() + seconds
     try:
         # Compressed transfer is declined, so that the cap counts what really arrives.
         with httpx.stream(
@@ -240,7 +201,7 @@ def _fetch(url: str, most_bytes: int, report: Callable[[int], None], otherwise: 
                 if len(body) > most_bytes:
                     raise DataError(f"{url} sent more than the {most_bytes:,} bytes the file can have. {otherwise}")
                 if time.monotonic() > deadline:
-                    raise DataError(f"{url} took longer than {DEADLINE_SECONDS:.0f} seconds. {otherwise}")
+                    raise DataError(f"{url} took longer than {seconds:.0f} seconds. {otherwise}")
                 report(len(body))
     except httpx.HTTPStatusError as reason:
         raise DataError(f"{url} answered {reason.response.status_code}. {otherwise}") from reason
@@ -249,14 +210,14 @@ def _fetch(url: str, most_bytes: int, report: Callable[[int], None], otherwise: 
     return bytes(body)
 
 
-def _keep(text: bytes, path: Path) -> Path:
-    """`text` written to `path` in one step: another name first, then a rename, so half a file never counts."""
+def _keep(content: bytes, path: Path) -> Path:
+    """`content` written to `path` in one step: another name first, then a rename, so half a file never counts."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as stream:
-                stream.write(text)
+                stream.write(content)
             os.replace(unfinished, path)
         except BaseException:
             Path(unfinished).unlink(missing_ok=True)

@@ -50,6 +50,8 @@ class Side:
     classes: tuple[Label, ...]
     """The agreed classes; labels and predictions are indices into this list."""
     seed: int
+    image: tuple[int, int, int] | None = field(default=None, kw_only=True)
+    """Height, width and channels, where a row holds the pixels of an image."""
     jobs: int = field(default=1, kw_only=True)
     """Models trained at the same time, each on one thread."""
     diary: Diary = field(default_factory=Diary, kw_only=True)
@@ -110,6 +112,16 @@ class Algorithm(ABC):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """What one party does with its data; the result is all it sends."""
 
+    def together(self, parties: Sequence[Party]) -> bool:
+        """Whether a simulation does better to play all parties at once (`party_steps`) than one after the other."""
+        return False
+
+    def party_steps(
+        self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
+    ) -> list[Bundle]:
+        """What each party would send, played at once: the same as `party_step` of each, up to round-off."""
+        return [self.party_step(party, broadcast) for party in parties]
+
     @abstractmethod
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """What the server does with what it was sent; holds the final model (or, for SOLO, every party's own)."""
@@ -154,6 +166,9 @@ def simulate(
         turns = [(algorithm, replace(party, **own), broadcast) for party in acting]
         if alone:
             results = [take_turn(turns[0])]
+        elif algorithm.together(acting):
+            sent = algorithm.party_steps(acting, broadcast, jobs=jobs, progress=progress)
+            results = [(bundle, party.diary) for bundle, party in zip(sent, acting, strict=True)]
         else:
             sizes = [len(party.y) for party in acting]
             results = list(in_parallel(take_turn, turns, jobs=jobs, sizes=sizes, progress=progress))

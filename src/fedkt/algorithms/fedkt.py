@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.pate import STUDY, TIES, fingerprint, learn_student
+from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_student, learn_students, suited_roles
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, FedKTError, ModelError
-from fedkt.federation import Algorithm, Party, Server, in_parallel
-from fedkt.models.base import count_rows, fit_model, one_thread, take_rows
-from fedkt.models.catalogue import roles
+from fedkt.errors import ConfigurationError, ModelError
+from fedkt.federation import Algorithm, Party, Progress, Server, in_parallel
+from fedkt.models.base import count_rows, one_thread, take_rows
+from fedkt.models.catalogue import Roles, roles
+from fedkt.models.ensemble import Problem, fit_group, is_neural, suited
 from fedkt.models.prediction import predict_all
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
@@ -108,32 +109,56 @@ class FedKT(Algorithm):
         prices = [price_together(releases, delta) for releases in owners]
         return max(prices, key=lambda each: each.epsilon) if prices else None
 
+    def together(self, parties: Sequence[Party]) -> bool:
+        """Networks of many parties train faster as one stack."""
+        return any(
+            is_neural(role) for party in parties for role in (self.chosen(party).teacher, self.chosen(party).student)
+        )
+
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
-        """The s students of one party; with noise at L2."""
-        self.check()
+        """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
+        for lesson in self.lessons(party):
+            party.shelf[student_name(lesson.partition)] = learn_student(lesson)
+        return self.bundle(party)
+
+    def party_steps(
+        self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
+    ) -> list[Bundle]:
+        """The students of all parties, trained at once."""
+        lessons = [lesson for party in parties for lesson in self.lessons(party)]
+        for lesson, student in zip(lessons, learn_students(lessons, jobs=jobs, progress=progress), strict=True):
+            lesson.party.shelf[student_name(lesson.partition)] = student
+        return [self.bundle(party) for party in parties]
+
+    def chosen(self, party: Party) -> Roles:
+        """Who teaches and who studies at this party."""
         if party.model is None:
-            chosen = roles(self.model, teacher=self.teacher, student=self.student)
-        else:
-            chosen = roles(party.model)
+            return roles(self.model, teacher=self.teacher, student=self.student)
+        return roles(party.model)
+
+    def lessons(self, party: Party) -> list[Lesson]:
+        """What this party has yet to teach: the partitions whose student is not on its shelf."""
+        self.check()
         if len(party.y) < self.subsets:
             party.diary.say(
                 f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
                 f"it uses {len(party.y)} subsets of one row."
             )
+        chosen = suited_roles(self.chosen(party), party)
+        if self.level == "L2":
+            refuse_early_stopping(chosen.teacher)
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
-        for partition in range(self.partitions):
-            student = f"student-{partition}"
-            if student not in party.shelf:
-                party.shelf[student] = learn_student(
-                    party,
-                    chosen,
-                    subsets=self.subsets,
-                    partition=partition,
-                    noise=self.noise if self.level == "L2" else None,
-                    queries=queries,
-                )
-        students = tuple(party.shelf[f"student-{partition}"] for partition in range(self.partitions))
+        noise = self.noise if self.level == "L2" else None
+        return [
+            Lesson(party, partition, chosen, self.subsets, noise, queries)
+            for partition in range(self.partitions)
+            if student_name(partition) not in party.shelf
+        ]
+
+    def bundle(self, party: Party) -> Bundle:
+        """What the party sends: its finished students."""
+        students = tuple(party.shelf[student_name(partition)] for partition in range(self.partitions))
         return Bundle(party.name, party.classes, students)
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
@@ -146,11 +171,12 @@ class FedKT(Algorithm):
             if len(answered) == 0:
                 raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
             rows = answered if queries is None else queries[answered]
-            final = roles(self.model, final=self.final).final
-            try:
-                model = fit_model(final, take_rows(server.public, rows), labels[answered], rng=server.rng(0, STUDY))
-            except FedKTError as reason:
-                raise type(reason)(f"The server's final model: {reason}") from reason
+            final = suited(roles(self.model, final=self.final).final, server.public, server.image)
+            some = None if len(rows) == count_rows(server.public) else rows
+            problem = Problem(
+                final, server.public, labels[answered], server.rng(0, STUDY), some, "The server's final model"
+            )
+            model = fit_group([problem], len(server.classes))[0]
         return Bundle("server", server.classes, (model,))
 
     def labels(self, server: Server, bundles: Sequence[Bundle]) -> tuple[Labels, None]:
@@ -226,6 +252,20 @@ class FedKT(Algorithm):
             yield np.stack([each for each in answer if not isinstance(each, str)])
         if heard == 0:
             raise ModelError("No party sent students that can all be used; there is nothing to vote with.")
+
+
+def student_name(partition: int) -> str:
+    """What a student is called on its party's shelf."""
+    return f"student-{partition}"
+
+
+def refuse_early_stopping(teacher: Any) -> None:
+    """At level L2 a party's rows must not decide how long a teacher is trained."""
+    if getattr(teacher, "early_stopping", False) is True:
+        raise ConfigurationError(
+            "At level L2 a teacher may not stop early: the rows that would say when are the party's own. Switch "
+            "early_stopping off for the teacher; a student, which sees public rows only, may keep it."
+        )
 
 
 def number_of_queries(queries: float, public_rows: int) -> int:

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from fedkt.algorithms.training import Done, how_trained, train_and_ask, train_models
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, FedKTError, ModelError
-from fedkt.federation import Algorithm, Diary, Party, Server, in_parallel
-from fedkt.models.base import FittedModel, count_rows, fit_model, one_thread, take_rows
+from fedkt.errors import ConfigurationError, ModelError
+from fedkt.federation import Algorithm, Party, Progress, Server
+from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
-from fedkt.privacy import Ledger, Noise
+from fedkt.models.ensemble import Problem, suited
+from fedkt.privacy import Noise
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes
 
 # What a generator of a party is for: the second number of its path (the first is the partition).
@@ -45,69 +48,147 @@ class PATE(Algorithm):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """A student of the teachers' vote."""
         chosen = roles(self.model, teacher=self.teacher, student=self.student)
-        student = learn_student(party, chosen, subsets=self.teachers, partition=0)
-        return Bundle(party.name, party.classes, (student,))
+        lesson = Lesson(party, 0, suited_roles(chosen, party), subsets=self.teachers)
+        return Bundle(party.name, party.classes, (learn_student(lesson),))
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The student is the final model."""
         return bundles[0]
 
 
-def learn_student(
-    party: Party,
-    chosen: Roles,
-    *,
-    subsets: int,
-    partition: int,
-    noise: Noise | None = None,
-    queries: Labels | None = None,
-) -> FittedModel:
-    """The student of one partition: cut, teach, vote, study (Algorithm 1, lines 2 to 12).
+@dataclass(frozen=True)
+class Lesson:
+    """One partition of one party: cut, teach, vote, study (Algorithm 1, lines 2 to 12)."""
 
-    `queries` are the public rows that are voted on, all of them where it is None. With `noise` the labels leave the
-    vote through the party's ledger, which refuses before a teacher is trained. A teacher is dropped as soon as it has
-    voted.
+    party: Party
+    partition: int
+    chosen: Roles
+    subsets: int
+    noise: Noise | None = None
+    queries: Labels | None = None
+    """The public rows that are voted on; None for all of them."""
+
+    @cached_property
+    def rows(self) -> Any:
+        """The public rows that are voted on."""
+        return self.party.public if self.queries is None else take_rows(self.party.public, self.queries)
+
+    @cached_property
+    def teachers(self) -> list[Problem]:
+        """A teacher for each subset."""
+        party = self.party
+        pieces = cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
+        return [
+            Problem(
+                self.chosen.teacher,
+                party.X,
+                party.y[piece],
+                party.rng(self.partition, TEACH, number),
+                piece,
+                f"Party {party.name!r}, partition {self.partition + 1}, the teacher of subset {number + 1}",
+            )
+            for number, piece in enumerate(pieces)
+        ]
+
+
+def suited_roles(chosen: Roles, side: Party | Server) -> Roles:
+    """The roles as this side's rows ask for."""
+    return Roles(*(suited(role, side.public, side.image) for role in (chosen.teacher, chosen.student, chosen.final)))
+
+
+def learn_student(lesson: Lesson) -> FittedModel:
+    """The student of one partition."""
+    return learn_students([lesson], jobs=lesson.party.jobs, progress=lesson.party.progress)[0]
+
+
+def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
+    """The student of each lesson; teachers, and then students, of all lessons are trained at once.
+
+    With noise the labels leave a vote through the party's ledger, which refuses before a teacher is trained. A teacher
+    is dropped as soon as it has voted.
     """
-    rows = party.public if queries is None else take_rows(party.public, queries)
-    pieces = cut(len(party.y), subsets, party.rng(partition, CUT))
-    # What a teacher needs of its party: a worker process has no use for shelf, diary, ledger and progress bar.
-    pupil = replace(party, public=rows, shelf={}, diary=Diary(), ledger=Ledger(), progress=None)
-    tasks = [(pupil, chosen.teacher, partition, number, piece) for number, piece in enumerate(pieces)]
+    if not lessons:
+        return []
+    n_classes = len(lessons[0].party.classes)
+    total = sum(len(lesson.teachers) for lesson in lessons) + len(lessons)
+    finished = 0
+
+    def done(count: int) -> None:
+        nonlocal finished
+        finished += count
+        if progress is not None:
+            progress(finished, total)
+
+    ballots = Ballots(lessons, n_classes, jobs, done)
+    with one_thread():
+        problems = [studying(lesson, release_labels(lesson, ballots, number)) for number, lesson in enumerate(lessons)]
+        tell_how(lessons[0].party, problems, n_classes, "students")
+        return train_models(problems, n_classes, jobs=jobs, done=done)
+
+
+class Ballots:
+    """The teachers' votes in every lesson. The first one asked for has all teachers trained."""
+
+    def __init__(self, lessons: Sequence[Lesson], n_classes: int, jobs: int, done: Done) -> None:
+        self.lessons = lessons
+        self.n_classes = n_classes
+        self.jobs = jobs
+        self.done = done
+
+    @cached_property
+    def votes(self) -> list[Votes]:
+        """The votes on each lesson's rows."""
+        teachers = [teacher for lesson in self.lessons for teacher in lesson.teachers]
+        lesson_of = [number for number, lesson in enumerate(self.lessons) for _ in lesson.teachers]
+        tell_how(self.lessons[0].party, teachers, self.n_classes, "teachers")
+        votes = [np.zeros((count_rows(lesson.rows), self.n_classes), dtype=np.int64) for lesson in self.lessons]
+        asked = [self.lessons[number].rows for number in lesson_of]
+        for place, predictions in train_and_ask(teachers, self.n_classes, asked, jobs=self.jobs, done=self.done):
+            votes[lesson_of[place]] += count_votes(predictions[None], self.n_classes)
+        return votes
+
+
+def release_labels(lesson: Lesson, ballots: Ballots, number: int) -> Labels:
+    """The winning labels of a lesson's rows, through the party's ledger."""
+    party, partition, noise = lesson.party, lesson.partition, lesson.noise
 
     def count() -> Votes:
-        votes = np.zeros((count_rows(rows), len(party.classes)), dtype=np.int64)
-        for predictions in in_parallel(teach, tasks, jobs=party.jobs, progress=party.progress):
-            votes += count_votes(predictions, len(party.classes))
+        votes = ballots.votes[number]
         if party.diagnostic and noise is not None:
             party.diary.bare_votes.append(votes)
         return votes
 
-    with one_thread():
-        labels = party.ledger.release(
-            count,
-            noise,
-            queries=count_rows(rows),
-            voters=len(pieces),
-            classes=len(party.classes),
-            unit="record",
-            rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
-            purpose=student_purpose(partition),
-            noise_key=fingerprint(party.noise_seed, partition),
-        )
-        party.diary.figures.setdefault("labels", []).append((queries, labels))
-        return study(party, chosen.student, rows, labels, partition)
+    labels = party.ledger.release(
+        count,
+        noise,
+        queries=count_rows(lesson.rows),
+        voters=len(lesson.teachers),
+        classes=len(party.classes),
+        unit="record",
+        rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
+        purpose=student_purpose(partition),
+        noise_key=fingerprint(party.noise_seed, partition),
+    )
+    party.diary.figures.setdefault("labels", []).append((lesson.queries, labels))
+    return labels
 
 
-def study(party: Party, student: Any, rows: Any, labels: Labels, partition: int) -> FittedModel:
-    """The student of the labelled rows; rows that got no answer are left out."""
+def studying(lesson: Lesson, labels: Labels) -> Problem:
+    """A student of the labelled rows; rows that got no answer are left out."""
+    party, partition = lesson.party, lesson.partition
     answered = np.flatnonzero(labels != NO_VOTE)
-    where = f"Party {party.name!r}, the student of partition {partition + 1}"
+    who = f"Party {party.name!r}, the student of partition {partition + 1}"
     if len(answered) == 0:
-        raise ModelError(f"{where}: no query was answered. Lower the threshold, or ask more queries.")
-    try:
-        return fit_model(student, take_rows(rows, answered), labels[answered], rng=party.rng(partition, STUDY))
-    except FedKTError as reason:
-        raise type(reason)(f"{where}: {reason}") from reason
+        raise ModelError(f"{who}: no query was answered. Lower the threshold, or ask more queries.")
+    some = None if len(answered) == len(labels) else answered
+    return Problem(lesson.chosen.student, lesson.rows, labels[answered], party.rng(partition, STUDY), some, who)
+
+
+def tell_how(party: Party, problems: Sequence[Problem], n_classes: int, what: str) -> None:
+    """Keep for the report how networks were trained."""
+    told = how_trained(problems, n_classes, what)
+    if told is not None:
+        party.diary.say(told)
 
 
 def student_purpose(partition: int) -> str:
@@ -118,17 +199,6 @@ def student_purpose(partition: int) -> str:
 def fingerprint(noise_seed: int | None, partition: int) -> str:
     """Tells one kept draw of secret noise from another, without telling the noise; empty for fresh noise."""
     return "" if noise_seed is None else hashlib.sha256(f"{noise_seed}/{partition}".encode()).hexdigest()[:32]
-
-
-def teach(task: tuple[Party, Any, int, int, Labels]) -> Labels:
-    """Train one teacher on its subset and return its votes on the public rows."""
-    party, teacher, partition, number, piece = task
-    try:
-        model = fit_model(teacher, take_rows(party.X, piece), party.y[piece], rng=party.rng(partition, TEACH, number))
-        return model.predict(party.public)
-    except FedKTError as reason:
-        where = f"Party {party.name!r}, partition {partition + 1}, the teacher of subset {number + 1}"
-        raise type(reason)(f"{where}: {reason}") from reason
 
 
 def cut(n_rows: int, subsets: int, rng: np.random.Generator) -> list[Labels]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedkt.algorithms.pate import STUDY
+from fedkt.algorithms.pate import STUDY, tell_how
+from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
-from fedkt.federation import Algorithm, Party, Server
-from fedkt.models.base import fit_model
+from fedkt.federation import Algorithm, Party, Progress, Server
 from fedkt.models.catalogue import as_estimator
+from fedkt.models.ensemble import Problem, is_neural, suited
 
 
 class Solo(Algorithm):
@@ -21,10 +22,37 @@ class Solo(Algorithm):
     def __init__(self, model: Any) -> None:
         self.model = model
 
+    def together(self, parties: Sequence[Party]) -> bool:
+        """Networks of many parties train faster as one stack."""
+        return any(is_neural(self.problem(party).estimator) for party in parties)
+
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The party's own model."""
+        return self.party_steps([party], broadcast)[0]
+
+    def party_steps(
+        self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
+    ) -> list[Bundle]:
+        """Every party's own model, trained at once."""
+        problems = [self.problem(party) for party in parties]
+        n_classes = len(parties[0].classes)
+        finished = 0
+
+        def done(count: int) -> None:
+            nonlocal finished
+            finished += count
+            if progress is not None:
+                progress(finished, len(problems))
+
+        tell_how(parties[0], problems, n_classes, "models")
+        models = train_models(problems, n_classes, jobs=jobs, done=done)
+        return [Bundle(party.name, party.classes, (model,)) for party, model in zip(parties, models, strict=True)]
+
+    def problem(self, party: Party) -> Problem:
+        """The party's model and all its rows."""
         own = as_estimator(self.model if party.model is None else party.model)
-        return Bundle(party.name, party.classes, (fit_model(own, party.X, party.y, rng=party.rng(0, STUDY)),))
+        suiting = suited(own, party.public, party.image)
+        return Problem(suiting, party.X, party.y, party.rng(0, STUDY), who=f"Party {party.name!r}")
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """Every party's own model, side by side."""

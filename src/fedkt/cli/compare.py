@@ -39,6 +39,7 @@ def compare(
     student: options.Student = None,
     final: options.Final = None,
     party_models: options.PartyModels = None,
+    epochs: options.Epochs = None,
     jobs: options.Jobs = 1,
     data_dir: options.DataDir = None,
     bytes_: options.Bytes = False,

@@ -20,7 +20,8 @@ Dataset = Annotated[str, typer.Argument(help="What to run on; `fedkt datasets` l
 Model = Annotated[
     str | None,
     typer.Option(
-        help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm, naive-bayes. "
+        help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm, naive-bayes, "
+        "mlp, cnn. "
         "Default: the dataset's."
     ),
 ]
@@ -29,6 +30,9 @@ Student = Annotated[str | None, typer.Option(help="Family of the students. Defau
 Final = Annotated[str | None, typer.Option(help="Family of the final model. Default: --model.")]
 PartyModels = Annotated[
     str | None, typer.Option(help="Families given to the parties in turn, e.g. forest,boosting,logistic.")
+]
+Epochs = Annotated[
+    int | None, typer.Option(min=1, help="How often neural networks see their rows. Default: the network's.")
 ]
 Parties = Annotated[int | None, typer.Option(min=1, help="Number of parties. Default: the dataset's.")]
 Beta = Annotated[float, typer.Option(help="Dirichlet concentration β: smaller is more skewed.")]
@@ -135,6 +139,7 @@ PLAIN = (
     "mechanism",
     "epsilon",
     "delta",
+    "epochs",
 )
 
 

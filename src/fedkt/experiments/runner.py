@@ -19,6 +19,7 @@ from fedkt.data import DATASETS, Dataset, load
 from fedkt.data.partition import PARTITIONERS, partition
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Outcome, Party, Progress, Server, seed_for, simulate
+from fedkt.models.catalogue import trained_for
 from fedkt.privacy import Laplace, Noise, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.report import Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures
@@ -51,6 +52,8 @@ class Setting:
     delta: float = 1e-5
     queries: float = 1.0
     """Public rows asked where noise is on: a number of rows, or a fraction of them."""
+    epochs: int | None = None
+    """How long neural networks are trained; None is the network's default."""
 
     def filled(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
@@ -103,16 +106,16 @@ def run(
     assert full.model is not None
     sizes = [len(party.y) for party in parties]
     algorithm = ALGORITHMS[full.algorithm](
-        full.model,
+        trained_for(full.model, full.epochs),
         parties=len(parties),
         partitions=full.partitions,
         subsets=full.subsets,
         level=full.level,
         noise=chosen_noise(full, data, sizes),
         queries=full.queries,
-        teacher=full.teacher,
-        student=full.student,
-        final=full.final,
+        teacher=trained_for(full.teacher, full.epochs),
+        student=trained_for(full.student, full.epochs),
+        final=trained_for(full.final, full.epochs),
     )
     price = None
     if isinstance(algorithm, FedKT):
@@ -129,6 +132,7 @@ def run(
         data.X_public,
         data.classes,
         seed_for(full.seed, "the server"),
+        image=data.image,
         noise_seed=seed_for(full.seed, "the server's noise"),
         diagnostic=diagnostic is not None,
     )
@@ -225,10 +229,11 @@ def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_]) -> list[
                 data.X_public,
                 data.classes,
                 seed_for(setting.seed, name),
+                image=data.image,
                 name=name,
                 X=data.X[rows],
                 y=data.y[rows],
-                model=families[position % len(families)] if families else None,
+                model=trained_for(families[position % len(families)], setting.epochs) if families else None,
                 noise_seed=seed_for(setting.seed, f"{name}'s noise"),
             )
         )

@@ -84,7 +84,9 @@ class FittedModel:
             with one_thread():
                 local = [np.asarray(self.estimator.predict_proba(block)) for block in blocks(X)]
             if local:
-                probabilities[:, self.labels] = np.concatenate(local)
+                probabilities[:, self.labels[np.asarray(self.estimator.classes_, dtype=np.int64)]] = np.concatenate(
+                    local
+                )
         return probabilities
 
 

@@ -89,6 +89,26 @@ def naive_bayes() -> Any:
     return GaussianNB()
 
 
+def mlp() -> Any:
+    """The paper's network for MNIST: two hidden layers of 100; Adam in batches of 32."""
+    return _network("mlp", batch_size=32)
+
+
+def cnn() -> Any:
+    """The paper's network for SVHN: two convolutions and two hidden layers; Adam in batches of 64."""
+    return _network("cnn", batch_size=64)
+
+
+def _network(name: str, *, batch_size: int) -> Any:
+    if find_spec("torch") is None:
+        raise ConfigurationError(
+            f"Model {name!r} needs PyTorch, which is not installed. Run: pip install 'fedkt[neural]'."
+        )
+    from fedkt.models.neural.classifier import NeuralClassifier
+
+    return NeuralClassifier(name, batch_size=batch_size)
+
+
 MODELS: dict[str, Callable[[], Any]] = {
     "forest": forest,
     "extra-trees": extra_trees,
@@ -99,6 +119,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "logistic": logistic,
     "svm": svm,
     "naive-bayes": naive_bayes,
+    "mlp": mlp,
+    "cnn": cnn,
 }
 
 TREE_ENSEMBLES = frozenset(
@@ -154,6 +176,20 @@ def as_estimator(model: Any) -> Any:
             f"{', '.join(MODELS)}."
         )
     return model
+
+
+def trained_for(model: Any, epochs: int | None) -> Any:
+    """The model, trained for this many epochs if it is a neural network; None stays None."""
+    from fedkt.models.ensemble import is_neural
+
+    if model is None or epochs is None:
+        return model
+    chosen = as_estimator(model)
+    if not is_neural(chosen):
+        return model
+    from sklearn.base import clone
+
+    return clone(chosen).set_params(epochs=epochs)
 
 
 def default_teacher(student: Any) -> Any:

@@ -1,0 +1,84 @@
+"""Train many models for an algorithm, groups of them over processes (see `models.ensemble`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from fedkt.federation import in_parallel
+from fedkt.models.base import FittedModel, one_thread
+from fedkt.models.ensemble import Group, Problem, fit_group, grouped, is_neural
+from fedkt.votes import Labels
+
+Done = Callable[[int], None]
+"""Called with the number of models that were just trained."""
+
+
+def train_models(
+    problems: Sequence[Problem], n_classes: int, *, jobs: int = 1, done: Done | None = None
+) -> list[FittedModel]:
+    """The trained model of each problem."""
+    models: dict[int, FittedModel] = {}
+    for group, fitted in over_groups(_fit, problems, n_classes, None, jobs=jobs, done=done):
+        models.update(zip(group.places, fitted, strict=True))
+    return [models[place] for place in range(len(problems))]
+
+
+def train_and_ask(
+    problems: Sequence[Problem], n_classes: int, asked: Sequence[Any], *, jobs: int = 1, done: Done | None = None
+) -> Iterator[tuple[int, Labels]]:
+    """What each trained model says about its rows in `asked`, with its number, in any order; the models are dropped."""
+    for group, answers in over_groups(_fit_and_ask, problems, n_classes, asked, jobs=jobs, done=done):
+        yield from zip(group.places, answers, strict=True)
+
+
+def over_groups(
+    work: Callable[[Any], Any],
+    problems: Sequence[Problem],
+    n_classes: int,
+    asked: Sequence[Any] | None,
+    *,
+    jobs: int,
+    done: Done | None,
+) -> Iterator[tuple[Group, Any]]:
+    """Each group of problems with the result of its work."""
+    groups = grouped(problems, n_classes)
+    tasks = [
+        (
+            [problems[place] for place in group.places],
+            n_classes,
+            None if asked is None else [asked[place] for place in group.places],
+        )
+        for group in groups
+    ]
+    sizes = [sum(len(problem.y) for problem in task[0]) for task in tasks]
+    for group, result in zip(groups, in_parallel(work, tasks, jobs=jobs, sizes=sizes), strict=True):
+        yield group, result
+        if done is not None:
+            done(len(group.places))
+
+
+def _fit(task: tuple[list[Problem], int, None]) -> list[FittedModel]:
+    problems, n_classes, _ = task
+    with one_thread():
+        return fit_group(problems, n_classes)
+
+
+def _fit_and_ask(task: tuple[list[Problem], int, list[Any]]) -> list[Labels]:
+    problems, n_classes, asked = task
+    with one_thread():
+        models = fit_group(problems, n_classes)
+        return [model.predict(rows) for model, rows in zip(models, asked, strict=True)]
+
+
+def how_trained(problems: Sequence[Problem], n_classes: int, what: str) -> str | None:
+    """In words, how the networks among these models are trained; None where there are no networks."""
+    groups = [group for group in grouped(problems, n_classes) if is_neural(problems[group.places[0]].estimator)]
+    trained = sum(len(group.places) for group in groups)
+    if trained < 2:
+        return None
+    reasons = Counter(group.reason for group in groups if group.reason)
+    if reasons:
+        return f"{trained} {what} were trained one by one: {reasons.most_common(1)[0][0]}."
+    return f"{trained} {what} were trained in {len(groups)} stack{'s' if len(groups) > 1 else ''}."

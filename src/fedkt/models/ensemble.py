@@ -1,0 +1,120 @@
+"""Many models to be trained: which of them belong together, and the training of such a group.
+
+Most families are trained one by one. Neural networks of one kind are trained as a stack (see `neural.stack`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import DataError, FedKTError, ModelError
+from fedkt.models.base import FittedModel, fit_model, prepared, refusal, take_rows
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One model to be trained."""
+
+    estimator: Any
+    X: Any
+    y: NDArray[np.int64]
+    """The agreed class of each row."""
+    rng: np.random.Generator
+    rows: NDArray[np.int64] | None = None
+    """Which rows of X these are; None for all. X itself may be shared by many problems."""
+    who: str = ""
+    """What messages call this model."""
+
+    @property
+    def own_rows(self) -> Any:
+        """The rows it is trained on."""
+        return self.X if self.rows is None else take_rows(self.X, self.rows)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Problems to be solved at once, by their places, and why there are not more of them."""
+
+    places: tuple[int, ...]
+    reason: str | None = None
+
+
+def is_neural(estimator: Any) -> bool:
+    """Whether this is one of our networks. Whoever has one has imported torch already; nobody else has to."""
+    loaded = sys.modules.get("fedkt.models.neural.classifier")
+    return loaded is not None and isinstance(estimator, loaded.NeuralClassifier)
+
+
+def suited(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:
+    """A network that knows whether rows are images, and normalises by the public rows; others as they are."""
+    if not is_neural(estimator):
+        return estimator
+    from fedkt.models.neural.ensemble import suited_network
+
+    return suited_network(estimator, public, image)
+
+
+def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
+    """The problems in groups: networks of one kind in stacks of similar length, everything else by itself."""
+    kinds: dict[Any, list[int]] = {}
+    for place, problem in enumerate(problems):
+        kinds.setdefault(_kind(problem, place), []).append(place)
+    groups: list[Group] = []
+    for places in kinds.values():
+        first = problems[places[0]]
+        if not is_neural(first.estimator) or _is_constant(first):
+            groups += [Group((place,)) for place in places]
+            continue
+        from fedkt.models.neural.ensemble import stack_size
+
+        most, reason = stack_size(first.estimator, first.X, n_classes)
+        # Networks that train equally long stand together; none waits for another.
+        places.sort(key=lambda place: -len(problems[place].y))
+        groups += [Group(tuple(places[start : start + most]), reason) for start in range(0, len(places), most)]
+    return groups
+
+
+def fit_group(
+    problems: Sequence[Problem], n_classes: int, *, ticks: Callable[[int], None] | None = None
+) -> list[FittedModel]:
+    """The trained models of one group, in its order."""
+    if len(problems) > 1:
+        return _fit_stack(problems, n_classes, ticks)
+    problem = problems[0]
+    try:
+        if is_neural(problem.estimator) and not _is_constant(problem):
+            return _fit_stack(problems, n_classes, ticks)
+        return [fit_model(problem.estimator, problem.own_rows, problem.y, rng=problem.rng)]
+    except FedKTError as reason:
+        raise type(reason)(f"{problem.who}: {reason}" if problem.who else str(reason)) from reason
+
+
+def _kind(problem: Problem, place: int) -> Any:
+    if not is_neural(problem.estimator) or _is_constant(problem):
+        return place
+    from fedkt.models.neural.ensemble import kind
+
+    return kind(problem.estimator, int(np.prod(problem.X.shape[1:])))
+
+
+def _is_constant(problem: Problem) -> bool:
+    return len(problem.y) == 0 or bool((problem.y == problem.y[0]).all())
+
+
+def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int], None] | None) -> list[FittedModel]:
+    from fedkt.models.neural.ensemble import fit_networks
+
+    estimators = [prepared(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in problems]
+    try:
+        fit_networks(estimators, [each.own_rows for each in problems], [each.y for each in problems], ticks=ticks)
+    except (ValueError, FedKTError) as reason:
+        kind = DataError if isinstance(reason, ValueError) else ModelError
+        raise kind(refusal(estimators[0], np.concatenate([each.y for each in problems]), reason)) from reason
+    # A network has an output for every agreed class, so its labels are the agreed ones.
+    return [FittedModel(each, np.arange(n_classes), each.n_features_in_) for each in estimators]

@@ -1,0 +1,286 @@
+"""A scikit-learn classifier around any torch.nn.Module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.models.neural.networks import Network, built
+from fedkt.models.neural.recipe import Correction, Recipe
+from fedkt.models.neural.rows import Shared, as_tensor, flat_rows, image_of, network_shape, scale_of
+from fedkt.models.neural.training import Ticks, Training, Watch, one_torch_thread, train
+
+BLOCK_VALUES = 2**22
+"""Numbers of the rows predicted at once, to bound the memory of a prediction."""
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A network trained by mini-batches, with the face of a scikit-learn classifier.
+
+    `module` is "mlp", "cnn" or a function (shape, n_outputs) -> torch.nn.Module, where shape is (columns,) for tables
+    and (channels, height, width) for images. Images come as (N, height, width[, channels]), or as rows of pixels with
+    `image` saying their shape.
+
+    `normalise` "auto" subtracts the mean and divides by the deviation of the rows trained on, per column or per
+    channel; inside a federation these are the public rows', so that all models see the same scale. Constants
+    (mean, deviation) or None are taken as they are.
+
+    `classes` are all classes there may be, where they are known beforehand: the network has an output for each, and
+    still predicts only those it was shown. `early_stopping` holds out a share of the rows trained on; it is off.
+    """
+
+    def __init__(
+        self,
+        module: str | Network = "mlp",
+        *,
+        epochs: int = 10,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-6,
+        optimiser: str = "adam",
+        momentum: float = 0.0,
+        image: tuple[int, ...] | None = None,
+        normalise: Any = "auto",
+        classes: Sequence[Any] | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 5,
+        warm_start: bool = False,
+        device: str = "cpu",
+        dtype: str = "float32",
+        random_state: Any = None,
+    ) -> None:
+        self.module = module
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimiser = optimiser
+        self.momentum = momentum
+        self.image = image
+        self.normalise = normalise
+        self.classes = classes
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.device = device
+        self.dtype = dtype
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, correction: Correction | None = None) -> Self:
+        """Train on rows X with labels y; from scratch, or with `warm_start` from the weights there are."""
+        return self._train(self._begin(X, y, correction=correction))
+
+    def fit_soft(self, X: Any, probabilities: ArrayLike, *, correction: Correction | None = None) -> Self:
+        """Train on rows X with a probability for each of `classes` (0 … K − 1 where none are declared)."""
+        soft = np.asarray(probabilities, dtype=np.float64)
+        if (
+            soft.ndim != 2
+            or not np.isfinite(soft).all()
+            or (soft < 0).any()
+            or not np.allclose(soft.sum(1), 1, atol=1e-3)
+        ):
+            raise DataError("Soft labels are one probability per class in each row, and sum to 1.")
+        return self._train(self._begin(X, None, soft=soft, correction=correction))
+
+    def partial_fit(self, X: Any, y: ArrayLike, classes: Sequence[Any] | None = None) -> Self:
+        """Train one epoch more on these rows; the first call names all classes."""
+        first = not hasattr(self, "network_")
+        if first and classes is None and self.classes is None:
+            raise ValueError("The first call of partial_fit needs all classes.")
+        training = self._begin(X, y, classes=classes if first else None, go_on=True)
+        return self._train(training, epochs=1)
+
+    def initialise(self, X: Any, classes: Sequence[Any] | None = None) -> Self:
+        """An untrained network that fits rows like X and knows all classes: where averaging methods start from."""
+        listed = self.classes if classes is None else classes
+        if listed is None:
+            raise ConfigurationError("An untrained network needs to know the classes.")
+        self._build(X, np.asarray(listed), check_random_state(self.random_state))
+        self.classes_ = self.outputs_
+        return self
+
+    def get_weights(self) -> list[NDArray[Any]]:
+        """Copies of the network's weights (and running statistics), in a fixed order."""
+        check_is_fitted(self, "network_")
+        return [value.detach().cpu().numpy().copy() for value in self.network_.state_dict().values()]
+
+    def set_weights(self, weights: Sequence[NDArray[Any]]) -> Self:
+        """Overwrite the network's weights; it may then predict every class it has an output for."""
+        check_is_fitted(self, "network_")
+        own = self.network_.state_dict()
+        shapes = [tuple(value.shape) for value in own.values()]
+        if [tuple(np.shape(each)) for each in weights] != shapes:
+            raise ConfigurationError(
+                f"These weights have the shapes {[tuple(np.shape(each)) for each in weights]}, the network {shapes}."
+            )
+        self.network_.load_state_dict(
+            {name: torch.as_tensor(np.array(each)) for name, each in zip(own, weights, strict=True)}
+        )
+        self.classes_ = self.outputs_
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row, among those the network was shown."""
+        scores = self.decision_scores(X)
+        chosen: NDArray[Any] = self.classes_[scores.argmax(axis=1)] if len(scores) else self.classes_[:0]
+        return chosen
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of `classes_`, which sum to 1."""
+        scores = self.decision_scores(X).astype(np.float64)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        probabilities: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def decision_scores(self, X: Any) -> NDArray[Any]:
+        """The network's logits for `classes_`."""
+        check_is_fitted(self, "network_")
+        rows = self._checked(X, reset=False)
+        seen = torch.from_numpy(np.searchsorted(self.outputs_, self.classes_))
+        block = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
+        parts = []
+        with torch.no_grad(), one_torch_thread():
+            for start in range(0, len(rows), block):
+                batch = self._tensor(rows[start : start + block])
+                parts.append(self.network_(batch)[:, seen].cpu().numpy())
+        return np.concatenate(parts) if parts else np.empty((0, len(self.classes_)))
+
+    @property
+    def recipe(self) -> Recipe:
+        """How this network is trained, checked."""
+        recipe = Recipe(
+            self.epochs, self.batch_size, self.learning_rate, self.weight_decay, self.optimiser, self.momentum
+        )
+        recipe.check()
+        return recipe
+
+    def _train(self, training: Training, *, epochs: int | None = None) -> Self:
+        from dataclasses import replace
+
+        recipe = self.recipe if epochs is None else replace(self.recipe, epochs=epochs)
+        training, watch = self._held_out(training)
+        with one_torch_thread():
+            train(training, recipe, watch=watch)
+        return self
+
+    def _begin(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        *,
+        soft: NDArray[np.float64] | None = None,
+        classes: Sequence[Any] | None = None,
+        go_on: bool = False,
+        correction: Correction | None = None,
+        shared: Shared | None = None,
+    ) -> Training:
+        """The network and its rows, ready to be trained (alone, or in a stack with others)."""
+        self.recipe  # noqa: B018 - refuses impossible settings before anything is built
+        again = hasattr(self, "network_") and (go_on or self.warm_start)
+        rows, codes, labels = self._labelled(X, y, soft, reset=not again)
+        rng = check_random_state(self.random_state)
+        if not again:
+            declared = self.classes if classes is None else classes
+            self._build(X, labels if declared is None else np.asarray(declared), rng)
+        seed = int(rng.randint(2**31 - 1))
+        unknown = np.setdiff1d(labels, self.outputs_)
+        if len(unknown):
+            raise ValueError(f"y has the classes {unknown.tolist()}, which the network has no output for.")
+        self.classes_ = np.union1d(self.classes_, labels) if again else labels
+        targets = (
+            torch.from_numpy(np.searchsorted(self.outputs_, labels)[codes])
+            if soft is None
+            else torch.as_tensor(soft, dtype=DTYPES[self.dtype])
+        )
+        tensor = self._tensor(rows) if shared is None else shared.tensor(X, self.scale_, lambda: self._tensor(rows))
+        return Training(
+            self.network_, tensor, targets.to(self.device), np.random.default_rng(seed), correction=correction
+        )
+
+    def _labelled(
+        self, X: Any, y: ArrayLike | None, soft: NDArray[np.float64] | None, *, reset: bool
+    ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
+        """The rows, the place of each row's class among the classes that occur, and these classes."""
+        if soft is not None:
+            rows = self._checked(X, reset=reset)
+            labels = np.arange(soft.shape[1]) if self.classes is None else np.asarray(self.classes)
+            if len(soft) != len(rows) or len(labels) != soft.shape[1]:
+                raise DataError(f"{soft.shape} soft labels do not fit {len(rows)} rows of {len(labels)} classes.")
+            return rows, np.empty(0, dtype=np.int64), labels
+        rows, truth = validate_data(self, X, y, reset=reset, allow_nd=True, dtype=self._kinds(), accept_sparse="csr")
+        check_classification_targets(truth)
+        labels, codes = np.unique(column_or_1d(truth), return_inverse=True)
+        if reset:
+            self.n_features_in_ = flat_rows(rows).shape[1]
+        return flat_rows(rows), codes, labels
+
+    def _checked(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        """The rows as a flat array of the width the network was built for."""
+        if not reset and getattr(X, "ndim", 2) > 2:
+            X = flat_rows(X)
+        rows = validate_data(self, X, reset=reset, allow_nd=True, dtype=self._kinds(), accept_sparse="csr")
+        if reset:
+            self.n_features_in_ = flat_rows(rows).shape[1]
+        return flat_rows(rows)
+
+    def _kinds(self) -> list[Any]:
+        # Pixels may stay bytes until a batch is made of them.
+        return [np.float32, np.float64, np.uint8]
+
+    def _build(self, X: Any, outputs: NDArray[Any], rng: np.random.RandomState) -> None:
+        """A new network of our kind, and the scale of its rows."""
+        if self.dtype not in DTYPES:
+            raise ConfigurationError(f"dtype is float32 or float64, got {self.dtype!r}.")
+        self.outputs_ = np.unique(outputs)
+        self.image_ = image_of(X, self.image)
+        rows = flat_rows(X)
+        self.n_features_in_ = rows.shape[1]
+        self.scale_ = scale_of(rows, self.normalise, self.image_)
+        shape = network_shape(rows.shape[1], self.image_)
+        made = built(self.module, shape, max(len(self.outputs_), 2), int(rng.randint(2**31 - 1)))
+        self.network_ = made.to(device=self.device, dtype=DTYPES[self.dtype])
+
+    def _tensor(self, rows: NDArray[Any]) -> torch.Tensor:
+        return as_tensor(rows, self.scale_, self.image_, device=self.device, dtype=DTYPES[self.dtype])
+
+    def _held_out(self, training: Training) -> tuple[Training, Watch | None]:
+        """The training without the rows that say when to stop, and these."""
+        from dataclasses import replace
+
+        if not self.early_stopping:
+            return training, None
+        n_held = round(self.validation_fraction * training.n_rows)
+        if not 0 < n_held < training.n_rows:
+            raise ConfigurationError(
+                f"early_stopping would hold out {n_held} of {training.n_rows} rows (validation_fraction "
+                f"{self.validation_fraction}). Switch it off, or change the fraction."
+            )
+        shuffled = training.rng.permutation(training.n_rows)
+        held, kept = torch.from_numpy(shuffled[:n_held]), np.sort(shuffled[n_held:])
+        watch = Watch(training.rows[held], training.targets[held], self.patience)
+        return replace(training, own=kept, targets=training.targets[torch.from_numpy(kept)]), watch
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_") and hasattr(self, "classes_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+__all__ = ["NeuralClassifier", "NotFittedError", "Ticks"]

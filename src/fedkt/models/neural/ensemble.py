@@ -1,0 +1,70 @@
+"""Which networks are trained as one stack, and the training of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from fedkt.models.neural.classifier import NeuralClassifier
+from fedkt.models.neural.networks import built
+from fedkt.models.neural.rows import Shared, flat_rows, image_of, network_shape, scale_of
+from fedkt.models.neural.stack import most_in_a_stack, reason_against, train_stack
+from fedkt.models.neural.training import Ticks, one_torch_thread, train
+
+
+def kind(estimator: NeuralClassifier, n_columns: int) -> tuple[Any, ...]:
+    """What two networks must have in common to stand in one stack: everything but their seed and their scale."""
+    parameters = estimator.get_params(deep=False)
+    module = parameters.pop("module")
+    for free in ("random_state", "normalise"):
+        parameters.pop(free)
+    return (n_columns, module if isinstance(module, str) else id(module), repr(sorted(parameters.items())))
+
+
+def suited_network(estimator: NeuralClassifier, public: Any, image: tuple[int, int, int] | None) -> NeuralClassifier:
+    """A copy with what it left open settled: the shape of an image, and the scale of the public rows.
+
+    The same scale for everybody comes from rows everybody has; a party's own rows would make models differ in it.
+    """
+    settled = clone(estimator)
+    if settled.image is None:
+        settled.image = image
+    if isinstance(settled.normalise, str):
+        shape = image_of(public, settled.image)
+        scale = scale_of(public, settled.normalise, shape)
+        settled.normalise = (scale.mean, scale.deviation)
+    return settled
+
+
+def stack_size(estimator: NeuralClassifier, X: Any, n_classes: int) -> tuple[int, str | None]:
+    """How many networks of this kind one stack holds, and why if it is one."""
+    if estimator.early_stopping:
+        return 1, "each network stops early by itself"
+    image = image_of(X, estimator.image)
+    shape = network_shape(flat_rows(X[:1]).shape[1], image)
+    module = built(estimator.module, shape, max(n_classes, 2), 0)
+    reason = reason_against(module, shape)
+    return (1 if reason else most_in_a_stack(module)), reason
+
+
+def fit_networks(
+    estimators: Sequence[NeuralClassifier],
+    rows: Sequence[Any],
+    codes: Sequence[NDArray[np.int64]],
+    *,
+    ticks: Ticks | None = None,
+) -> None:
+    """Fit each (prepared) network on its rows, all of one kind in one stack; the result is the same as one by one."""
+    shared = Shared()
+    trainings = [each._begin(X, y, shared=shared) for each, X, y in zip(estimators, rows, codes, strict=True)]
+    first = estimators[0]
+    with one_torch_thread():
+        if len(estimators) > 1:
+            train_stack(trainings, first.recipe, ticks=ticks)
+        else:
+            training, watch = first._held_out(trainings[0])
+            train(training, first.recipe, watch=watch, ticks=ticks)

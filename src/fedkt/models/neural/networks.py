@@ -1,0 +1,86 @@
+"""The networks of the paper, and how a user's own is asked for.
+
+A network is a function of the shape of one row (columns,) or one image (channels, height, width), and of the number of
+classes; it gives an untrained torch.nn.Module that maps a batch to one logit per class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from torch import nn
+
+from fedkt.errors import ConfigurationError
+
+Shape = tuple[int, ...]
+"""Of what one batch entry looks like to a network: (columns,) or (channels, height, width)."""
+Network = Callable[[Shape, int], nn.Module]
+
+
+def mlp(shape: Shape, n_outputs: int) -> nn.Module:
+    """The paper's network for MNIST: two hidden layers of 100, any input."""
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(prod(shape), 100),
+        nn.ReLU(),
+        nn.Linear(100, 100),
+        nn.ReLU(),
+        nn.Linear(100, n_outputs),
+    )
+
+
+def cnn(shape: Shape, n_outputs: int) -> nn.Module:
+    """The paper's network for SVHN: 5 × 5 convolutions of 6 and 16 channels with 2 × 2 max pooling, then 120, 84."""
+    if len(shape) != 3:
+        raise ConfigurationError(
+            f"The network 'cnn' reads images, but these rows are tables of {shape[0]} columns. Choose 'mlp', or say "
+            "image=(height, width, channels) where a row holds the pixels of an image."
+        )
+    channels, height, width = shape
+    left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
+    if min(left) < 1:
+        raise ConfigurationError(f"The network 'cnn' needs images of at least 16 × 16, got {height} × {width}.")
+    return nn.Sequential(
+        nn.Conv2d(channels, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * prod(left), 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, n_outputs),
+    )
+
+
+NETWORKS: dict[str, Network] = {"mlp": mlp, "cnn": cnn}
+
+
+def network(module: str | Network) -> Network:
+    """The function behind a name in NETWORKS; a function is passed through."""
+    if isinstance(module, str):
+        if module not in NETWORKS:
+            raise ConfigurationError(f"There is no network {module!r}. Choose one of: {', '.join(NETWORKS)}.")
+        return NETWORKS[module]
+    if isinstance(module, nn.Module) or not callable(module):
+        raise ConfigurationError(
+            "module is a name or a function (shape, n_outputs) -> torch.nn.Module that builds a new network, got "
+            f"{type(module).__name__}. Every teacher needs a network of its own."
+        )
+    return module
+
+
+def built(module: str | Network, shape: Shape, n_outputs: int, seed: int) -> nn.Module:
+    """An untrained network whose initial weights depend on the seed only; torch's global generator is left alone."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = network(module)(shape, n_outputs)
+    if not isinstance(made, nn.Module):
+        raise ConfigurationError(f"The function given as module returned {type(made).__name__}, not a torch.nn.Module.")
+    return made

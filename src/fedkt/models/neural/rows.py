@@ -1,0 +1,117 @@
+"""Rows as a network reads them: normalised, and images with their channels first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.models.neural.networks import Shape
+
+Image = tuple[int, int, int]
+"""Height, width and channels of the image in a row of pixels."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What is subtracted from a row and what it is divided by: per column of a table, per channel of an image."""
+
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+    def per_column(self, image: Image | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The same for every column of a flat row."""
+        if image is None:
+            return self.mean, self.deviation
+        pixels = image[0] * image[1]
+        return np.tile(self.mean, pixels), np.tile(self.deviation, pixels)
+
+
+def flat_rows(X: Any) -> NDArray[Any]:
+    """The rows as a 2-D array: images (N, H, W[, C]) become rows of pixels, channels last."""
+    dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    return dense.reshape(len(dense), -1) if dense.ndim > 2 else dense
+
+
+def image_of(X: Any, declared: tuple[int, ...] | None) -> Image | None:
+    """The image shape of rows: as declared, or the shape of (N, H, W[, C]) arrays; None for a table."""
+    shape = getattr(X, "shape", ())
+    if declared is None:
+        if len(shape) < 3:
+            return None
+        declared = tuple(shape[1:])
+    if len(declared) not in (2, 3) or any(int(each) < 1 for each in declared):
+        raise ConfigurationError(f"image is (height, width) or (height, width, channels), got {declared!r}.")
+    height, width, channels = (*map(int, declared), 1)[:3]
+    if len(shape) >= 2 and prod(shape[1:]) != height * width * channels:
+        raise DataError(
+            f"An image of {height} × {width} × {channels} has {height * width * channels} values, but a row has "
+            f"{prod(shape[1:])}."
+        )
+    return height, width, channels
+
+
+def scale_of(X: Any, normalise: Any, image: Image | None) -> Scale:
+    """The scale that `normalise` asks for: "auto" and rows to measure it on, None for none, or (mean, deviation)."""
+    rows = flat_rows(X)
+    width = rows.shape[1] if image is None else image[2]
+    if normalise is None:
+        return Scale(np.zeros(width), np.ones(width))
+    if isinstance(normalise, str):
+        if normalise != "auto":
+            raise ConfigurationError(f'normalise is "auto", None or (mean, deviation), got {normalise!r}.')
+        axes = 0 if image is None else (0, 1)
+        values = rows if image is None else rows.reshape(len(rows), -1, width)
+        mean = values.mean(axis=axes, dtype=np.float64)
+        deviation = values.std(axis=axes, dtype=np.float64)
+        # A constant column says nothing; dividing by (nearly) nothing would make noise of it.
+        return Scale(mean, np.where(deviation > 1e-8 * (1 + np.abs(mean)), deviation, 1.0))
+    try:
+        mean, deviation = (np.zeros(width) + np.asarray(each, dtype=np.float64) for each in normalise)
+    except (TypeError, ValueError) as reason:
+        what = "columns" if image is None else "channels"
+        raise ConfigurationError(
+            f'normalise is "auto", None or (mean, deviation) with one number or one for each of {width} {what}, got '
+            f"{normalise!r}."
+        ) from reason
+    if not (np.isfinite(mean).all() and np.isfinite(deviation).all() and (deviation > 0).all()):
+        raise ConfigurationError("normalise needs finite means and deviations above 0.")
+    return Scale(mean, deviation)
+
+
+def network_shape(n_columns: int, image: Image | None) -> Shape:
+    """What one row looks like to a network."""
+    return (n_columns,) if image is None else (image[2], image[0], image[1])
+
+
+def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: str, dtype: torch.dtype) -> Tensor:
+    """The rows normalised, in the shape a network reads."""
+    rows = torch.as_tensor(np.ascontiguousarray(flat_rows(X)), device=device).to(dtype, copy=True)
+    if image is not None:
+        rows = rows.view(-1, image[0] * image[1], image[2])
+    rows.sub_(torch.as_tensor(scale.mean, dtype=dtype, device=device))
+    rows.div_(torch.as_tensor(scale.deviation, dtype=dtype, device=device))
+    if image is None:
+        return rows
+    return rows.view(-1, *image).permute(0, 3, 1, 2).contiguous()
+
+
+@dataclass
+class Shared:
+    """Tensors made from rows that several networks of a stack look at, each made once."""
+
+    made: dict[tuple[int, bytes, bytes], Tensor] = field(default_factory=dict)
+
+    def tensor(self, X: Any, scale: Scale, make: Callable[[], Tensor]) -> Tensor:
+        """The tensor of these rows on this scale."""
+        key = (id(X), scale.mean.tobytes(), scale.deviation.tobytes())
+        if key not in self.made:
+            self.made[key] = make()
+        return self.made[key]

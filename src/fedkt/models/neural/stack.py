@@ -1,0 +1,245 @@
+"""Train many networks of one kind as one stack: a step of the stack is one step of each of them.
+
+torch.func stacks the weights, so that one batched product takes the place of many small ones. Networks take as many
+steps as they have batches. They stand in the order of their steps, the longest first; the ones still training are then
+always the first few of the stack, and a finished network's weights and optimiser state are not touched any more.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state
+
+from fedkt.errors import ModelError
+from fedkt.models.neural.networks import Shape
+from fedkt.models.neural.recipe import Recipe, batches
+from fedkt.models.neural.training import Ticks, Training, check_finite, tensor_like
+
+STACK_BYTES = 32 * 2**20
+"""Most memory of a stack's weights, gradients and optimiser state: about what stays in a processor's cache."""
+CHUNK_STEPS = 64
+"""Steps whose row numbers are laid out at once."""
+
+SLOW_IN_STACKS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.RNNBase)
+"""Layers that gain nothing in a stack (benchmarks/neural.py): a stack of convolutions is a slower, grouped one."""
+ONE_BY_ONE = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd, nn.AlphaDropout)
+"""Layers whose result depends on more than the network's own weights and rows."""
+
+
+def reason_against(module: nn.Module, shape: Shape) -> str | None:
+    """Why networks of this kind are trained one by one, None where a stack does the same faster."""
+    for part in module.modules():
+        if isinstance(part, ONE_BY_ONE):
+            return f"{type(part).__name__} does not mean the same in a stack"
+        if isinstance(part, SLOW_IN_STACKS):
+            return f"{type(part).__name__} is not faster in a stack"
+    if any(True for _ in module.buffers()):
+        return f"{type(module).__name__} keeps a state besides its weights"
+    if not all(each.requires_grad for each in module.parameters()):
+        return f"{type(module).__name__} has frozen weights"
+    try:
+        weights, _ = stack_module_state([module, module])
+        rows = torch.zeros((2, 2, *shape), dtype=next(module.parameters()).dtype)
+        torch.func.vmap(lambda each, batch: functional_call(module, each, (batch,)))(weights, rows).sum().backward()
+    except Exception as reason:
+        # A stranger's module may do anything in its forward; what a stack cannot follow is trained alone.
+        return (
+            f"{type(module).__name__} cannot be stacked ({type(reason).__name__}: {str(reason).splitlines()[0][:120]})"
+        )
+    return None
+
+
+def most_in_a_stack(module: nn.Module) -> int:
+    """How many networks of this kind one stack holds."""
+    # Weights, gradients and Adam's two moments.
+    bytes_each = 4 * sum(each.numel() * each.element_size() for each in module.parameters())
+    return max(1, STACK_BYTES // max(bytes_each, 1))
+
+
+def train_stack(trainings: Sequence[Training], recipe: Recipe, *, ticks: Ticks | None = None) -> None:
+    """Train all networks in place; each ends as if it had been trained alone, up to floating-point round-off."""
+    order = sorted(range(len(trainings)), key=lambda place: -trainings[place].n_rows)
+    ranked = [trainings[place] for place in order]
+    stack = Stack(ranked, recipe)
+    lengths = [recipe.steps(each.n_rows) for each in ranked]
+    done = 0
+    for length in sorted(set(lengths)):
+        active = sum(each >= length for each in lengths)
+        stack.narrow(active)
+        while done < length:
+            count = min(CHUNK_STEPS, length - done)
+            stack.advance(count)
+            done += count
+            if ticks is not None:
+                ticks(count * active)
+    stack.hand_back()
+
+
+class Stack:
+    """The stacked weights of the networks still in training, and the stream of batches of each."""
+
+    def __init__(self, trainings: Sequence[Training], recipe: Recipe) -> None:
+        self.trainings = trainings
+        self.recipe = recipe
+        for each in trainings:
+            # As `train` does, so that both shuffle the rows alike: the first draw is the seed of dropout.
+            each.rng.integers(2**63 - 1)
+        self.streams = [Stream(each, recipe.batch_size) for each in trainings]
+        self.rows, self.offsets = joined_rows(trainings)
+        stacked, _ = stack_module_state([each.module for each in trainings])
+        self.weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in stacked.items()}
+        self.shell = copy.deepcopy(trainings[0].module).to("meta").train()
+        self.forward = torch.func.vmap(lambda weights, rows: functional_call(self.shell, weights, (rows,)))
+        self.pull, self.towards, self.push = stacked_corrections(trainings, list(self.weights))
+        self.leaves: dict[str, Tensor] = {}
+        self.optimiser: torch.optim.Optimizer | None = None
+        self.lay_out_like_gradients()
+
+    def lay_out_like_gradients(self) -> None:
+        """Store each weight in the memory order in which its gradient arrives.
+
+        Otherwise torch copies every gradient into the order of its weight, which takes a third of the time.
+        """
+        leaves = {name: value.requires_grad_() for name, value in self.weights.items()}
+        width = torch.zeros((len(self.trainings), 2), dtype=torch.int64)
+        loss = self.forward(leaves, self.rows[width]).sum()
+        gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+        for (name, value), gradient in zip(list(leaves.items()), gradients, strict=True):
+            like = value if gradient is None else gradient
+            laid = torch.empty_strided(value.shape, dense_strides(like), dtype=value.dtype, device=value.device)
+            self.weights[name] = laid.copy_(value.detach())
+
+    def narrow(self, active: int) -> None:
+        """Go on with the first `active` networks; the optimiser's state of these goes on with them."""
+        leaves = {name: value[:active].detach().requires_grad_() for name, value in self.weights.items()}
+        optimiser = self.recipe.optimise(list(leaves.values()))
+        if self.optimiser is not None:
+            for name, leaf in leaves.items():
+                before = self.optimiser.state[self.leaves[name]]
+                # Moments have the shape of the weights; the number of steps is one number for all.
+                optimiser.state[leaf] = {
+                    key: value[:active] if isinstance(value, Tensor) and value.dim() else value
+                    for key, value in before.items()
+                }
+        self.leaves, self.optimiser = leaves, optimiser
+        self.active = active
+
+    def advance(self, count: int) -> None:
+        """Take `count` steps."""
+        assert self.optimiser is not None
+        chosen = np.stack([stream.take(count) for stream in self.streams[: self.active]], axis=1)
+        kept = torch.from_numpy(chosen >= 0)
+        share = kept / kept.sum(dim=2, keepdim=True)
+        places = torch.from_numpy(
+            np.stack(
+                [
+                    self.offsets[place] + (each.own[picked] if each.own is not None else picked)
+                    for place, each in enumerate(self.trainings[: self.active])
+                    for picked in (np.maximum(chosen[:, place], 0),)
+                ],
+                axis=1,
+            )
+        )
+        targets = torch.stack(
+            [each.targets[np.maximum(chosen[:, place], 0)] for place, each in enumerate(self.trainings[: self.active])],
+            dim=1,
+        )
+        share = share.to(self.rows.dtype)
+        for step in range(count):
+            self.optimiser.zero_grad(set_to_none=True)
+            logits = self.forward(self.leaves, self.rows[places[step]])
+            losses = nn.functional.cross_entropy(logits.flatten(0, 1), targets[step].flatten(0, 1), reduction="none")
+            (losses * share[step].flatten()).sum().backward()
+            self.correct()
+            self.optimiser.step()
+
+    def correct(self) -> None:
+        """Add every network's correction to its gradients."""
+        if self.pull is None and not self.push:
+            return
+        with torch.no_grad():
+            for name, leaf in self.leaves.items():
+                assert leaf.grad is not None
+                if self.pull is not None:
+                    pull = self.pull[: self.active].view(-1, *[1] * (leaf.dim() - 1))
+                    leaf.grad.add_(pull * (leaf.detach() - self.towards[name][: self.active]))
+                if self.push:
+                    leaf.grad.add_(self.push[name][: self.active])
+
+    def hand_back(self) -> None:
+        """Write the trained weights into the networks they came from."""
+        for place, each in enumerate(self.trainings):
+            with torch.no_grad():
+                for name, parameter in each.module.named_parameters():
+                    parameter.copy_(self.weights[name][place])
+            each.module.eval()
+            check_finite(each.module)
+
+
+class Stream:
+    """The batches of one network, as many at a time as are asked for."""
+
+    def __init__(self, training: Training, batch_size: int) -> None:
+        self.epochs = batches(training.n_rows, batch_size, training.rng)
+        self.left: NDArray[np.int64] = np.empty((0, batch_size), dtype=np.int64)
+
+    def take(self, count: int) -> NDArray[np.int64]:
+        """The next `count` batches: (count, batch size), −1 where no row is left."""
+        parts = [self.left]
+        while sum(map(len, parts)) < count:
+            parts.append(next(self.epochs))
+        joined = np.concatenate(parts)
+        self.left = joined[count:]
+        return joined[:count]
+
+
+def joined_rows(trainings: Sequence[Training]) -> tuple[Tensor, list[int]]:
+    """All rows of the networks in one tensor, shared ones once, and where each network's rows begin."""
+    starts: dict[int, int] = {}
+    parts: list[Tensor] = []
+    end = 0
+    for each in trainings:
+        if id(each.rows) not in starts:
+            starts[id(each.rows)] = end
+            parts.append(each.rows)
+            end += len(each.rows)
+    return (parts[0] if len(parts) == 1 else torch.cat(parts)), [starts[id(each.rows)] for each in trainings]
+
+
+def stacked_corrections(
+    trainings: Sequence[Training], names: Sequence[str]
+) -> tuple[Tensor | None, dict[str, Tensor], dict[str, Tensor]]:
+    """The corrections of all networks, weight by weight; None and empty where there are none."""
+    given = [each.correction for each in trainings]
+    weights = [list(each.module.parameters()) for each in trainings]
+    pulling = [each is not None and bool(each.towards) for each in given]
+    pushing = [each is not None and bool(each.push) for each in given]
+    if (any(pulling) and not all(pulling)) or (any(pushing) and not all(pushing)):
+        raise ModelError("in a stack either every network's gradients are corrected, or none.")
+    stacked: list[dict[str, Tensor]] = [{}, {}]
+    for kind, wanted in enumerate((any(pulling), any(pushing))):
+        for place, name in enumerate(names if wanted else ()):
+            parts = [(each.towards, each.push)[kind][place] for each in given if each is not None]
+            stacked[kind][name] = torch.stack(
+                [tensor_like(part, own[place]) for part, own in zip(parts, weights, strict=True)]
+            )
+    pull = torch.tensor([each.pull for each in given if each is not None]) if any(pulling) else None
+    return pull, *stacked
+
+
+def dense_strides(value: Tensor) -> tuple[int, ...]:
+    """The strides of a tensor in its own memory order, without gaps, with the networks outermost."""
+    inner = sorted(range(1, value.dim()), key=lambda axis: value.stride(axis))
+    strides, step = [0] * value.dim(), 1
+    for axis in inner:
+        strides[axis] = step
+        step *= value.shape[axis]
+    if value.dim():
+        strides[0] = step
+    return tuple(strides)

@@ -1,0 +1,145 @@
+"""Train one network. The plain way, which training a stack (see `stack`) must equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedkt.errors import ModelError
+from fedkt.models.neural.recipe import Correction, Recipe, batches
+
+Ticks = Callable[[int], None]
+"""Called with the number of optimiser steps that were just done."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """One network to be trained in place."""
+
+    module: nn.Module
+    rows: Tensor
+    """All rows it may look at, in the shape the network reads; several trainings may share them."""
+    targets: Tensor
+    """A class for each of its own rows (int64), or a probability for each class (float)."""
+    rng: np.random.Generator
+    """Decides the order of the rows, and what dropout drops."""
+    own: NDArray[np.int64] | None = None
+    """Which of `rows` are its own; None for all."""
+    correction: Correction | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it is trained on."""
+        return len(self.targets)
+
+
+@dataclass
+class Watch:
+    """Held-out rows that say when to stop: after `patience` epochs without a lower loss, at the best weights."""
+
+    rows: Tensor
+    targets: Tensor
+    patience: int
+    best: float = float("inf")
+    waited: int = 0
+    kept: dict[str, Tensor] = field(default_factory=dict)
+
+    def over(self, module: nn.Module) -> bool:
+        """Whether it is time to stop."""
+        module.eval()
+        with torch.no_grad():
+            loss = float(nn.functional.cross_entropy(module(self.rows), self.targets))
+        module.train()
+        if loss < self.best:
+            self.best, self.waited = loss, 0
+            self.kept = {name: value.clone() for name, value in module.state_dict().items()}
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """One thread inside the block: networks are spread over processes."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def train(training: Training, recipe: Recipe, *, watch: Watch | None = None, ticks: Ticks | None = None) -> None:
+    """Train one network in place, batch after batch."""
+    module = training.module
+    module.train()
+    weights = [each for each in module.parameters() if each.requires_grad]
+    optimiser = recipe.optimise(weights)
+    corrected = Corrected(training.correction, weights)
+    normalising = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
+    if normalising and training.n_rows == 1:
+        raise ModelError("a network with batch normalisation cannot be trained on a single row.")
+    dropped = int(training.rng.integers(2**63 - 1))
+    order = batches(training.n_rows, recipe.batch_size, training.rng)
+    own = None if training.own is None else torch.from_numpy(training.own)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(dropped)
+        for _ in range(recipe.epochs):
+            plan = [torch.from_numpy(batch[batch >= 0]) for batch in next(order)]
+            if normalising and len(plan) > 1 and len(plan[-1]) == 1:
+                # Batch normalisation has no use for a batch of one row: it joins the batch before.
+                plan[-2:] = [torch.cat(plan[-2:])]
+            for batch in plan:
+                optimiser.zero_grad(set_to_none=True)
+                rows = training.rows[batch if own is None else own[batch]]
+                nn.functional.cross_entropy(module(rows), training.targets[batch]).backward()
+                corrected.apply()
+                optimiser.step()
+            if ticks is not None:
+                ticks(len(plan))
+            if watch is not None and watch.over(module):
+                break
+    if watch is not None and watch.kept:
+        module.load_state_dict(watch.kept)
+    module.eval()
+    check_finite(module)
+
+
+class Corrected:
+    """The correction of one network's gradients, or nothing."""
+
+    def __init__(self, correction: Correction | None, weights: list[nn.Parameter]) -> None:
+        self.weights = weights
+        self.pull = 0.0 if correction is None else correction.pull
+        given = correction or Correction()
+        self.towards = [tensor_like(each, weight) for each, weight in zip(given.towards, weights, strict=False)]
+        self.push = [tensor_like(each, weight) for each, weight in zip(given.push, weights, strict=False)]
+
+    def apply(self) -> None:
+        """Add the correction to the gradients."""
+        with torch.no_grad():
+            for weight, towards in zip(self.weights, self.towards, strict=False):
+                assert weight.grad is not None
+                weight.grad.add_(weight.detach() - towards, alpha=self.pull)
+            for weight, push in zip(self.weights, self.push, strict=False):
+                assert weight.grad is not None
+                weight.grad.add_(push)
+
+
+def tensor_like(values: NDArray[np.float32], weight: Tensor) -> Tensor:
+    """Values as a tensor beside a weight."""
+    if tuple(values.shape) != tuple(weight.shape):
+        raise ModelError(f"a correction of shape {values.shape} does not fit weights of shape {tuple(weight.shape)}.")
+    return torch.as_tensor(values, dtype=weight.dtype, device=weight.device)
+
+
+def check_finite(module: nn.Module) -> None:
+    """Refuse a network whose training ran away."""
+    if not all(bool(torch.isfinite(each).all()) for each in module.parameters()):
+        raise ModelError("training ran away (weights are not finite). Lower learning_rate, or normalise the rows.")

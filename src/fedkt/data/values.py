@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.data.table import Table
+from fedkt.data.columns import Table
 from fedkt.errors import DataError
 
 

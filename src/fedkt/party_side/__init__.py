@@ -85,7 +85,7 @@ def run_party(
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     claim = None if ledger is None else claim_for(plan, len(y))
     with working_for(name, folder):
-        own = claim_shelf(folder, plan, name, file_digest(data), diary)
+        own = claim_shelf(folder, plan, name, file_digest(data, with_labels=True), diary)
         door = Ledger()
         if ledger is not None and claim is not None and own.noise_seed is not None:
             new = not ledger.exists()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from fedkt.data.images import folder_digest, labels_file
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
@@ -161,9 +162,14 @@ class Plan(Part):
         return explain(self)
 
 
-def file_digest(path: str | Path) -> str:
-    """SHA-256 of a file's bytes."""
+def file_digest(path: str | Path, *, with_labels: bool = False) -> str:
+    """SHA-256 of a file's bytes, or of a folder of images; with that of the file its labels lie in, if asked for."""
+    labels = labels_file(Path(path)) if with_labels else None
+    if labels is not None:
+        return hashlib.sha256((file_digest(path) + file_digest(labels)).encode()).hexdigest()
     try:
+        if Path(path).is_dir():
+            return folder_digest(Path(path))
         with Path(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as reason:

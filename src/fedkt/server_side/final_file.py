@@ -187,8 +187,10 @@ def predict_file(final: FinalModel, path: str | Path) -> Predictions:
 
 
 def to_csv(predictions: Predictions) -> str:
-    """The rows as they were read, in their order, with the prediction as the last column."""
+    """The rows as they were read, in their order, with the prediction as the last column; an image as its file."""
     table = predictions.table
+    if table.files is not None:
+        table = Table({"file": table.files}, table.source)
     if PREDICTION in table.columns:
         raise DataError(f"{table.source} already has a column {PREDICTION!r}. Rename it first.")
     text = io.StringIO()

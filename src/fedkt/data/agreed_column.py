@@ -1,0 +1,158 @@
+"""One agreed column: how it is fitted on the public rows, and how a party's values become its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+from fedkt.data.columns import Table, printable
+from fedkt.data.pixels import Image
+from fedkt.data.values import as_key, as_number, keys_of, listed, numbers_of, others, shown
+from fedkt.errors import DataError
+
+MAX_CATEGORIES = 1_000
+"""Different values of one category column; more are more likely names or dates than categories."""
+
+
+def _one_line(text: str) -> str:
+    if not printable(text):
+        raise ValueError(f"{text[:40]!r} has a line break or another character that cannot be printed")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
+Value = Annotated[str, Field(max_length=1_000), AfterValidator(_one_line)]
+
+
+class Column(BaseModel):
+    """One agreed column: a number with its fill and scale, or a category with its values."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name
+    kind: Literal["number", "category"]
+    missing: bool = False
+    """Whether a party may have missing values here; they get a column of their own."""
+    categories: tuple[Value, ...] = Field(default=(), max_length=MAX_CATEGORIES)
+    fill: FiniteFloat = 0.0
+    """What stands in for a missing number: the median of the public rows."""
+    mean: FiniteFloat = 0.0
+    scale: Annotated[FiniteFloat, Field(gt=0)] = 1.0
+
+    @model_validator(mode="after")
+    def _checked(self) -> Column:
+        if (self.kind == "category") != bool(self.categories):
+            raise ValueError(f"column {self.name!r}: a category has categories, a number has none")
+        if len({as_key(each) for each in self.categories}) != len(self.categories):
+            raise ValueError(f"column {self.name!r}: two categories are the same")
+        return self
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns this one becomes."""
+        own = [self.name] if self.kind == "number" else [f"{self.name}={each}" for each in self.categories]
+        return (*own, f"{self.name} is missing") if self.missing else tuple(own)
+
+    def encode(
+        self, table: Table, out: NDArray[np.float32], *, missing_values: Sequence[str], scale: bool, refuse_unseen: bool
+    ) -> None:
+        """Writes the encoded values of the table's column into `out`, which is all zeros."""
+        values = table.columns[self.name]
+        if self.kind == "number":
+            numbers = numbers_of(table, self.name, missing_values)
+            unknown = np.isnan(numbers)
+            numbers = np.where(unknown, self.fill, numbers)
+            with np.errstate(over="ignore"):
+                out[:, 0] = (numbers - self.mean) / self.scale if scale else numbers
+            large = np.flatnonzero(~np.isfinite(out[:, 0]))
+            if len(large):
+                raise DataError(
+                    f"{table.at(large[0])}: {shown(values, large[0])} in column {self.name!r} is too large"
+                    f"{others(large)}."
+                )
+        else:
+            places = {as_key(each): place for place, each in enumerate(self.categories)}
+            keys = keys_of(values, missing_values)
+            unknown = np.array([key is None for key in keys], dtype=bool)
+            codes = np.array([-1 if key is None else places.get(key, -1) for key in keys], dtype=np.int64)
+            unseen = np.flatnonzero((codes < 0) & ~unknown)
+            if len(unseen) and refuse_unseen:
+                raise DataError(
+                    f"{table.at(unseen[0])}: {shown(values, unseen[0])} in column {self.name!r} is not one "
+                    f"of its agreed categories {listed(self.categories)}{others(unseen)}."
+                )
+            known = np.flatnonzero(codes >= 0)
+            out[known, codes[known]] = 1.0
+        if self.missing:
+            out[:, -1] = unknown
+        elif unknown.any():
+            rows = np.flatnonzero(unknown)
+            raise DataError(
+                f"{table.at(rows[0])}: column {self.name!r} is missing ({shown(values, rows[0])})"
+                f"{others(rows)}, but it was agreed to have no missing values. Fill it in, leave the row out, or agree "
+                "on a schema that allows missing values."
+            )
+
+
+def fit_column(public: Table, name: str, category: bool, missing: str, unknowns: tuple[str, ...]) -> Column:
+    """The agreed form of one column."""
+    values = public.columns[name]
+    numeric = not category and values.dtype.kind in "iuf"
+    # Spelling out every number of a wide table would take minutes.
+    keys = [] if numeric else keys_of(values, unknowns)
+    absent = np.isnan(values) if numeric else np.array([key is None for key in keys], dtype=bool)
+    seen = [key for key in keys if key is not None]
+    if absent.all():
+        raise DataError(
+            f"{public.source}: column {name!r} has no value in the public rows, so nothing can be agreed about it. "
+            "Ignore it or use other public rows."
+        )
+    if absent.any() and missing == "refuse":
+        row = np.flatnonzero(absent)[0]
+        raise DataError(f"{public.at(row)}: column {name!r} is missing, and missing values were to be refused.")
+    allowed = bool(absent.any()) if missing == "as-seen" else missing == "allow"
+    text = next((key for key in seen if as_number(key) is None), None)
+    if not category and text is None:
+        numbers = numbers_of(public, name, unknowns)
+        numbers = numbers[~np.isnan(numbers)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, spread = float(numbers.mean()), float(numbers.std())
+        if not (np.isfinite(mean) and np.isfinite(spread)):
+            raise DataError(f"{public.source}: the numbers in column {name!r} are too large to be averaged.")
+        return Column(
+            name=name, kind="number", missing=allowed, fill=float(np.median(numbers)), mean=mean, scale=spread or 1.0
+        )
+    categories = sorted(set(seen))
+    if len(categories) > MAX_CATEGORIES:
+        hint = f" ({text[:80]!r} is not a number)" if text is not None else ""
+        raise DataError(
+            f"{public.source}: column {name!r}{hint} has {len(categories):,} different values, more than the "
+            f"{MAX_CATEGORIES:,} a category may have. Ignore the column, or correct it if it should hold numbers."
+        )
+    return Column(name=name, kind="category", missing=allowed, categories=tuple(categories))
+
+
+def fit_pixels(public: Table, names: Sequence[str], image: Image, unknowns: Sequence[str]) -> list[Column] | None:
+    """The agreed form of an image's pixels: one mean and scale for each channel; None if a pixel is missing.
+
+    A scale for every pixel would blow up those that are nearly always black. No column says that a pixel is missing:
+    it would be a second image, and an image has no gaps.
+    """
+    channels = image[2]
+    columns: list[Column] = []
+    for channel in range(channels):
+        own = names[channel::channels]
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Read twice, so that the images are never all here as float64.
+            mean = float(np.mean([numbers_of(public, name, unknowns).mean() for name in own]))
+            if np.isnan(mean):
+                return None
+            spread = float(np.sqrt(np.mean([np.mean((numbers_of(public, n, unknowns) - mean) ** 2) for n in own])))
+        if not (np.isfinite(mean) and np.isfinite(spread)):
+            raise DataError(f"{public.source}: the numbers in its pixels are too large to be averaged.")
+        columns.append(Column(name=names[channel], kind="number", mean=mean, scale=spread or 1.0))
+    return [columns[place % channels].model_copy(update={"name": name}) for place, name in enumerate(names)]

@@ -1,0 +1,111 @@
+"""A table: named columns, and for every row where it stood.
+
+Nothing is interpreted here: what is a number, a category or missing is the schema's business, and its errors can name
+the place in the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import DataError
+
+Values = NDArray[Any]
+"""float64, in images uint8, or an object array of str."""
+
+MAX_COLUMNS = 100_000
+MAX_VALUES = 500_000_000
+"""Rows times columns of a table: 4 GB of numbers. A forged index in a LIBSVM file could ask for any amount."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name, all of the same length."""
+
+    columns: dict[str, Values]
+    source: str
+    """The file, as errors name it."""
+    lines: NDArray[np.int64] | None = None
+    """The line of the file each row starts on; None where the format has no lines."""
+    files: NDArray[Any] | None = None
+    """The file of each row as seen from the folder `source`, where every row has a file of its own."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def line_of(self, row: int) -> int:
+        """The line of the file that row number `row` starts on; in a format without lines, the row counted from 1."""
+        return row + 1 if self.lines is None else int(self.lines[row])
+
+    def at(self, row: int | np.integer[Any]) -> str:
+        """The file and the place of a row in words: "ward.csv, line 17", or "row 17" in a format without lines."""
+        if self.files is not None:
+            return str(Path(self.source) / self.files[int(row)])
+        return f"{self.source}, {'row' if self.lines is None else 'line'} {self.line_of(int(row))}"
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """The given rows, which keep the lines they stood on."""
+        kept = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Table(columns, self.source, kept[rows], None if self.files is None else self.files[rows])
+
+
+def check_names(names: list[str], source: str, label: str | None) -> None:
+    """Refuses column names that cannot tell columns apart, and a table without its label."""
+    if len(names) > MAX_COLUMNS:
+        raise DataError(f"{source} has {len(names):,} columns; at most {MAX_COLUMNS:,} are read.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if "" in names:
+        raise DataError(
+            f"{source}: column {names.index('') + 1} of the header has no name. Name it; if it is pandas' row number, "
+            "save with index=False."
+        )
+    strange = next((name for name in names if not printable(name)), None)
+    if strange is not None:
+        raise DataError(
+            f"{source}: the column name {strange[:80]!r} has a line break or another character that cannot be printed. "
+            "Rename the column."
+        )
+    if twice:
+        raise DataError(f"{source}: the header names {', '.join(map(repr, twice))} more than once. Rename the columns.")
+    if label is not None and label not in names:
+        raise DataError(f"{source} has no label column {label!r}. Its columns are: {', '.join(names[:50])}.")
+
+
+def check_size(n_rows: int, n_columns: int, source: str) -> None:
+    """Refuses a table that would not fit in memory."""
+    if n_columns > MAX_COLUMNS or n_rows * n_columns > MAX_VALUES:
+        raise DataError(
+            f"{source} has {n_rows:,} rows and {n_columns:,} columns; at most {MAX_COLUMNS:,} columns and "
+            f"{MAX_VALUES:,} values are read."
+        )
+
+
+def printable(text: str) -> bool:
+    """Whether text is one line that a terminal shows as it is; unusual spaces are let through."""
+    return all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
+
+
+def texts(values: Any) -> Values:
+    """An object array of the given strings."""
+    listed = list(values)
+    column = np.empty(len(listed), dtype=object)
+    column[:] = listed
+    return column
+
+
+def open_text(path: Path) -> IO[str]:
+    """A file as text: UTF-8, with or without a byte order mark, with or without gzip."""
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open("r", encoding="utf-8-sig", newline="")

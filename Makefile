@@ -11,9 +11,10 @@ help: ## what there is
 
 venv: $(READY) ## a virtual environment with everything the other targets use
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[boosting,report,parquet,docs,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[boosting,neural,images,report,parquet,docs,dev]'
 	@touch $(READY)
 
 demo: $(READY) ## five parties, handwritten digits, about half a minute

@@ -35,6 +35,15 @@ def is_missing(value: Any) -> bool:
     return same is not True and not (isinstance(same, (bool, np.bool_)) and bool(same))
 
 
+def image_of(X: Any) -> tuple[int, int, int] | None:
+    """Height, width and channels of an array of images; None for tables."""
+    shape = tuple(getattr(X, "shape", ()))
+    if len(shape) not in (3, 4):
+        return None
+    height, width, channels = (*shape[1:], 1)[:3]
+    return int(height), int(width), int(channels)
+
+
 def resolved(model: Any) -> Any:
     """The estimator behind a name, an estimator or None (the paper's forest)."""
     return forest() if model is None else as_estimator(model)
@@ -46,6 +55,8 @@ def _final_has_probabilities(self: FedKTClassifier) -> bool:
 
 class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier trained by FedKT: parties teach students, the server lets the students vote.
+
+    Rows are tables, or images of shape (N, height, width[, channels]) for neural networks and whoever reads pixels.
 
     Parameters
     ----------
@@ -128,6 +139,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             queries=self.queries,
         )
         algorithm.check()
+        self.image_ = image_of(X)
         X = self._checked_rows(X, reset=True)
         if y is None:
             raise DataError("requires y to be passed, but the target y is None")
@@ -173,7 +185,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         told.extend(cautions(self.level, price, sizes))
         if price is not None and self.class_labels is None:
             told.append("The list of classes was taken from the private labels; declare it with class_labels.")
-        server = Server(public, classes, seed_for(seed, "the server"), noise_seed=self._noise_seed("the server"))
+        server = Server(
+            public,
+            classes,
+            seed_for(seed, "the server"),
+            image=self.image_,
+            noise_seed=self._noise_seed("the server"),
+        )
         outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
 
         final = outcome.final.models[0]
@@ -240,6 +258,10 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if hasattr(X, "iloc"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
+        if image_of(X) is not None:
+            if not reset and image_of(X) != self.image_:
+                raise DataError(f"Trained on images of {self.image_}, got images of {image_of(X)}.")
+            X = X.reshape(len(X), -1)
         tags = self.__sklearn_tags__().input_tags
         return validate_data(
             self,
@@ -325,6 +347,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     public,
                     classes,
                     seed_for(seed, name),
+                    image=self.image_,
                     name=name,
                     X=take_rows(X, rows),
                     y=codes[rows],

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -18,14 +18,14 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.models.neural.networks import Network, built
 from fedkt.models.neural.recipe import Correction, Recipe
 from fedkt.models.neural.rows import Shared, as_tensor, flat_rows, image_of, network_shape, scale_of
-from fedkt.models.neural.training import Ticks, Training, Watch, one_torch_thread, train
+from fedkt.models.neural.training import Training, Watch, one_torch_thread, train
 
 BLOCK_VALUES = 2**22
 """Numbers of the rows predicted at once, to bound the memory of a prediction."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NeuralClassifier(ClassifierMixin, BaseEstimator):
     """A network trained by mini-batches, with the face of a scikit-learn classifier.
 
     `module` is "mlp", "cnn" or a function (shape, n_outputs) -> torch.nn.Module, where shape is (columns,) for tables
@@ -81,7 +81,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: ArrayLike, *, correction: Correction | None = None) -> Self:
         """Train on rows X with labels y; from scratch, or with `warm_start` from the weights there are."""
-        return self._train(self._begin(X, y, correction=correction))
+        return self._train(self.begin(X, y, correction=correction))
 
     def fit_soft(self, X: Any, probabilities: ArrayLike, *, correction: Correction | None = None) -> Self:
         """Train on rows X with a probability for each of `classes` (0 … K − 1 where none are declared)."""
@@ -93,14 +93,14 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             or not np.allclose(soft.sum(1), 1, atol=1e-3)
         ):
             raise DataError("Soft labels are one probability per class in each row, and sum to 1.")
-        return self._train(self._begin(X, None, soft=soft, correction=correction))
+        return self._train(self.begin(X, None, soft=soft, correction=correction))
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: Sequence[Any] | None = None) -> Self:
         """Train one epoch more on these rows; the first call names all classes."""
         first = not hasattr(self, "network_")
         if first and classes is None and self.classes is None:
             raise ValueError("The first call of partial_fit needs all classes.")
-        training = self._begin(X, y, classes=classes if first else None, go_on=True)
+        training = self.begin(X, y, classes=classes if first else None, go_on=True)
         return self._train(training, epochs=1)
 
     def initialise(self, X: Any, classes: Sequence[Any] | None = None) -> Self:
@@ -160,23 +160,19 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def recipe(self) -> Recipe:
-        """How this network is trained, checked."""
-        recipe = Recipe(
+        """How this network is trained."""
+        return Recipe(
             self.epochs, self.batch_size, self.learning_rate, self.weight_decay, self.optimiser, self.momentum
         )
-        recipe.check()
-        return recipe
 
     def _train(self, training: Training, *, epochs: int | None = None) -> Self:
-        from dataclasses import replace
-
         recipe = self.recipe if epochs is None else replace(self.recipe, epochs=epochs)
-        training, watch = self._held_out(training)
+        training, watch = self.held_out(training)
         with one_torch_thread():
             train(training, recipe, watch=watch)
         return self
 
-    def _begin(
+    def begin(
         self,
         X: Any,
         y: ArrayLike | None,
@@ -188,7 +184,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shared: Shared | None = None,
     ) -> Training:
         """The network and its rows, ready to be trained (alone, or in a stack with others)."""
-        self.recipe  # noqa: B018 - refuses impossible settings before anything is built
+        self.recipe.check()
         again = hasattr(self, "network_") and (go_on or self.warm_start)
         rows, codes, labels = self._labelled(X, y, soft, reset=not again)
         rng = check_random_state(self.random_state)
@@ -256,10 +252,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _tensor(self, rows: NDArray[Any]) -> torch.Tensor:
         return as_tensor(rows, self.scale_, self.image_, device=self.device, dtype=DTYPES[self.dtype])
 
-    def _held_out(self, training: Training) -> tuple[Training, Watch | None]:
+    def held_out(self, training: Training) -> tuple[Training, Watch | None]:
         """The training without the rows that say when to stop, and these."""
-        from dataclasses import replace
-
         if not self.early_stopping:
             return training, None
         n_held = round(self.validation_fraction * training.n_rows)
@@ -281,6 +275,3 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
-
-
-__all__ = ["NeuralClassifier", "NotFittedError", "Ticks"]

@@ -30,7 +30,7 @@ def suited_network(estimator: NeuralClassifier, public: Any, image: tuple[int, i
 
     The same scale for everybody comes from rows everybody has; a party's own rows would make models differ in it.
     """
-    settled = clone(estimator)
+    settled: NeuralClassifier = clone(estimator)
     if settled.image is None:
         settled.image = image
     if isinstance(settled.normalise, str):
@@ -60,11 +60,11 @@ def fit_networks(
 ) -> None:
     """Fit each (prepared) network on its rows, all of one kind in one stack; the result is the same as one by one."""
     shared = Shared()
-    trainings = [each._begin(X, y, shared=shared) for each, X, y in zip(estimators, rows, codes, strict=True)]
+    trainings = [each.begin(X, y, shared=shared) for each, X, y in zip(estimators, rows, codes, strict=True)]
     first = estimators[0]
     with one_torch_thread():
         if len(estimators) > 1:
             train_stack(trainings, first.recipe, ticks=ticks)
         else:
-            training, watch = first._held_out(trainings[0])
+            training, watch = first.held_out(trainings[0])
             train(training, first.recipe, watch=watch, ticks=ticks)

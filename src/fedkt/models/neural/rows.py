@@ -93,7 +93,9 @@ def network_shape(n_columns: int, image: Image | None) -> Shape:
 
 def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: str, dtype: torch.dtype) -> Tensor:
     """The rows normalised, in the shape a network reads."""
-    rows = torch.as_tensor(np.ascontiguousarray(flat_rows(X)), device=device).to(dtype, copy=True)
+    # A copy in any case: it is changed in place below, and the rows may be somebody else's or read-only.
+    kind = np.float64 if dtype == torch.float64 else np.float32
+    rows = torch.from_numpy(np.array(flat_rows(X), dtype=kind, order="C")).to(device)
     if image is not None:
         rows = rows.view(-1, image[0] * image[1], image[2])
     rows.sub_(torch.as_tensor(scale.mean, dtype=dtype, device=device))

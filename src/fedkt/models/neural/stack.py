@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -133,24 +134,7 @@ class Stack:
     def advance(self, count: int) -> None:
         """Take `count` steps."""
         assert self.optimiser is not None
-        chosen = np.stack([stream.take(count) for stream in self.streams[: self.active]], axis=1)
-        kept = torch.from_numpy(chosen >= 0)
-        share = kept / kept.sum(dim=2, keepdim=True)
-        places = torch.from_numpy(
-            np.stack(
-                [
-                    self.offsets[place] + (each.own[picked] if each.own is not None else picked)
-                    for place, each in enumerate(self.trainings[: self.active])
-                    for picked in (np.maximum(chosen[:, place], 0),)
-                ],
-                axis=1,
-            )
-        )
-        targets = torch.stack(
-            [each.targets[np.maximum(chosen[:, place], 0)] for place, each in enumerate(self.trainings[: self.active])],
-            dim=1,
-        )
-        share = share.to(self.rows.dtype)
+        places, targets, share = self.laid_out(count)
         for step in range(count):
             self.optimiser.zero_grad(set_to_none=True)
             logits = self.forward(self.leaves, self.rows[places[step]])
@@ -158,6 +142,24 @@ class Stack:
             (losses * share[step].flatten()).sum().backward()
             self.correct()
             self.optimiser.step()
+
+    def laid_out(self, count: int) -> tuple[Tensor, Tensor, Tensor]:
+        """For the next steps of every network: which rows, their targets, and the share of each in its batch's loss.
+
+        A short batch is filled up with rows whose share is 0.
+        """
+        working = self.trainings[: self.active]
+        batch = np.stack([stream.take(count) for stream in self.streams[: self.active]], axis=1)
+        share = torch.from_numpy(batch >= 0).to(self.rows)
+        share /= share.sum(dim=2, keepdim=True)
+        picked = np.maximum(batch, 0)
+        places = np.empty_like(picked)
+        targets = []
+        for number, each in enumerate(working):
+            own = picked[:, number]
+            places[:, number] = self.offsets[number] + (own if each.own is None else each.own[own])
+            targets.append(each.targets[torch.from_numpy(own)])
+        return torch.from_numpy(places), torch.stack(targets, dim=1), share
 
     def correct(self) -> None:
         """Add every network's correction to its gradients."""
@@ -222,15 +224,18 @@ def stacked_corrections(
     pushing = [each is not None and bool(each.push) for each in given]
     if (any(pulling) and not all(pulling)) or (any(pushing) and not all(pushing)):
         raise ModelError("in a stack either every network's gradients are corrected, or none.")
-    stacked: list[dict[str, Tensor]] = [{}, {}]
-    for kind, wanted in enumerate((any(pulling), any(pushing))):
-        for place, name in enumerate(names if wanted else ()):
-            parts = [(each.towards, each.push)[kind][place] for each in given if each is not None]
-            stacked[kind][name] = torch.stack(
-                [tensor_like(part, own[place]) for part, own in zip(parts, weights, strict=True)]
-            )
-    pull = torch.tensor([each.pull for each in given if each is not None]) if any(pulling) else None
-    return pull, *stacked
+
+    def stacked(parts: list[tuple[NDArray[Any], ...]]) -> dict[str, Tensor]:
+        return {
+            name: torch.stack([tensor_like(part[place], own[place]) for part, own in zip(parts, weights, strict=True)])
+            for place, name in enumerate(names)
+        }
+
+    kind = weights[0][0].dtype
+    pull = torch.tensor([each.pull for each in given if each is not None], dtype=kind) if any(pulling) else None
+    towards = stacked([each.towards for each in given if each is not None]) if any(pulling) else {}
+    push = stacked([each.push for each in given if each is not None]) if any(pushing) else {}
+    return pull, towards, push
 
 
 def dense_strides(value: Tensor) -> tuple[int, ...]:

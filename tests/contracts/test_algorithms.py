@@ -6,15 +6,22 @@ from sklearn.datasets import make_blobs
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.federation import Party, Server, simulate
+from fedkt.models.catalogue import trained_for
 
 X, Y = make_blobs(200, centers=3, cluster_std=0.6, random_state=1)
 PUBLIC, TEST = X[120:160], slice(160, 200)
 CLASSES = ("red", "green", "blue")
 
 
+@pytest.fixture(params=["tree", "network"])
+def model(request):
+    """A model that is trained by itself, and one that is trained in stacks over all parties."""
+    return "tree" if request.param == "tree" else trained_for("mlp", 60)
+
+
 @pytest.fixture(params=ALGORITHMS)
-def algorithm(request):
-    return ALGORITHMS[request.param]("tree", parties=4, partitions=2, subsets=3)
+def algorithm(request, model):
+    return ALGORITHMS[request.param](model, parties=4, partitions=2, subsets=3)
 
 
 def parties():
@@ -57,3 +64,15 @@ def test_it_says_how_far_it_is(algorithm):
     heard = []
     simulate(algorithm, parties(), server(), progress=lambda done, total: heard.append((done, total)))
     assert not heard or heard[-1][0] == heard[-1][1]
+
+
+def test_playing_all_parties_at_once_is_playing_each_of_them(algorithm):
+    if algorithm.pooled:
+        pytest.skip("a pooled bound has no parties that send")
+    at_once = algorithm.party_steps(parties(), None)
+    one_by_one = [algorithm.party_step(party, None) for party in parties()]
+    for one, other in zip(at_once, one_by_one, strict=True):
+        assert one.sender == other.sender
+        assert [model.predict(X).tolist() for model in one.models] == [
+            model.predict(X).tolist() for model in other.models
+        ]

@@ -12,6 +12,8 @@ from fedkt.models.catalogue import MODELS, as_estimator, default_teacher, roles
 
 X, LABELS = make_classification(240, 6, n_informative=4, n_classes=3, class_sep=2.0, random_state=0)
 X = X.astype(np.float32)
+IMAGES = np.kron(np.pad(X, ((0, 0), (0, 2))).reshape(-1, 2, 4), np.ones((8, 4))).reshape(-1, 256).astype(np.float32)
+"""The same numbers as patches of a 16 × 16 picture, for who reads pictures."""
 
 
 @pytest.fixture(params=MODELS)
@@ -19,48 +21,78 @@ def family(request):
     return request.param
 
 
+def made(family):
+    """A small problem's version of the family: networks see so few rows more often."""
+    estimator = as_estimator(family)
+    return estimator.set_params(epochs=60) if family in ("mlp", "cnn") else estimator
+
+
+def rows_for(family):
+    return IMAGES if family == "cnn" else X
+
+
+def image_for(family):
+    return (16, 16, 1) if family == "cnn" else None
+
+
+def fitted(family, rows, labels, seed=0):
+    estimator = made(family)
+    if family == "cnn":
+        estimator.set_params(image=(16, 16))
+    return fit_model(estimator, rows, labels, rng=np.random.default_rng(seed))
+
+
 def test_it_learns_classes_that_are_not_0_to_k(family):
     agreed = np.array([1, 4, 6])[LABELS]
-    model = fit_model(as_estimator(family), X, agreed, rng=np.random.default_rng(0))
-    predictions = model.predict(X)
+    rows = rows_for(family)
+    predictions = fitted(family, rows, agreed).predict(rows)
     assert set(predictions.tolist()) <= {1, 4, 6}
     assert np.mean(predictions == agreed) > 0.8
 
 
 def test_it_answers_with_the_only_class_it_saw(family):
-    model = fit_model(as_estimator(family), X[:5], np.full(5, 3), rng=np.random.default_rng(0))
+    model = fitted(family, X[:5], np.full(5, 3))
     assert model.predict(X).tolist() == [3] * len(X)
     assert model.predict_proba(X, 5)[:, 3].tolist() == [1.0] * len(X)
 
 
 def test_it_learns_from_a_single_row(family):
-    model = fit_model(as_estimator(family), X[:1], [2], rng=np.random.default_rng(0))
+    model = fitted(family, X[:1], [2])
     assert model.predict(X[:4]).tolist() == [2, 2, 2, 2]
 
 
 def test_the_same_generator_gives_the_same_model(family):
-    first, second = (fit_model(as_estimator(family), X, LABELS, rng=np.random.default_rng(7)) for _ in range(2))
-    assert first.predict(X).tolist() == second.predict(X).tolist()
+    rows = rows_for(family)
+    first, second = (fitted(family, rows, LABELS, seed=7) for _ in range(2))
+    assert first.predict(rows).tolist() == second.predict(rows).tolist()
 
 
 def test_the_estimator_given_is_not_touched(family):
     estimator = as_estimator(family)
+    if family == "cnn":
+        estimator.set_params(image=(16, 16))
     before = repr(estimator.get_params())
-    fit_model(estimator, X, LABELS, rng=np.random.default_rng(0))
+    fit_model(estimator, rows_for(family), LABELS, rng=np.random.default_rng(0))
     assert repr(estimator.get_params()) == before
 
 
 def test_a_federation_of_parties_with_missing_classes_works(family):
     classes = ("a", "b", "c")
     halves = [np.flatnonzero(missing != LABELS)[:60] for missing in (0, 1, 2)]
-    parties = [Party(X[180:], classes, i, name=str(i), X=X[rows], y=LABELS[rows]) for i, rows in enumerate(halves)]
-    outcome = simulate(FedKT(family, subsets=2), parties, Server(X[180:], classes, 9))
-    assert np.mean(outcome.final.models[0].predict(X[180:]) == LABELS[180:]) > 0.6
+    table, image = rows_for(family), image_for(family)
+    public = table[180:]
+    parties = [
+        Party(public, classes, i, image=image, name=str(i), X=table[rows], y=LABELS[rows])
+        for i, rows in enumerate(halves)
+    ]
+    outcome = simulate(FedKT(made(family), subsets=2), parties, Server(public, classes, 9, image=image))
+    assert np.mean(outcome.final.models[0].predict(public) == LABELS[180:]) > 0.6
 
 
 def test_a_model_without_rows_is_empty_handed(family):
-    model = fit_model(as_estimator(family), X, LABELS, rng=np.random.default_rng(0))
-    assert model.predict(X[:0]).shape == (0,)
+    rows = rows_for(family)
+    model = fitted(family, rows, LABELS)
+    assert model.predict(rows[:0]).shape == (0,)
 
 
 def test_tree_ensembles_are_taught_by_single_trees():

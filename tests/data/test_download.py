@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,12 +19,15 @@ from pathlib import Path
 import pytest
 
 from fedkt.data import download
-from fedkt.data.download import FILES, RemoteFile, find_file
+from fedkt.data.download import FILES, RemoteFile, find_content, find_file
 from fedkt.data.packing import join_adult, join_heart
 from fedkt.errors import ConfigurationError, DataError
 from real_data import DATA_DIR, needs_real_data
 
 TEXT = b"-1 1:0.5\n+1 2:1\n" * 20_000
+FIRST, SECOND = gzip.compress(TEXT[:100]), gzip.compress(TEXT[100:])
+LARGE = TEXT * 40
+BOMB = gzip.compress(bytes(50_000_000))
 
 
 class Source(BaseHTTPRequestHandler):
@@ -36,7 +40,14 @@ class Source(BaseHTTPRequestHandler):
         if self.path == "/missing":
             self.send_error(404)
             return
-        body = {"/wrong": TEXT[:-1] + b"!", "/large": TEXT * 40}.get(self.path, TEXT)
+        body = {
+            "/wrong": TEXT[:-1] + b"!",
+            "/large": LARGE,
+            "/first.gz": FIRST,
+            "/second.gz": SECOND,
+            "/cut.gz": SECOND[:-20],
+            "/bomb.gz": BOMB,
+        }.get(self.path, TEXT)
         self.send_response(200)
         if self.path != "/large":
             self.send_header("Content-Length", str(len(body)))
@@ -114,6 +125,55 @@ def test_a_download_that_is_not_the_file_is_refused_and_nothing_is_kept(source, 
     assert f"{source}/{page}" in str(caught.value)
     assert "--data-dir" in str(caught.value)
     assert kept(cache) == []
+
+
+def test_packed_files_of_the_public_source_are_unpacked_and_joined(source, cache, monkeypatch):
+    sent = len(FIRST) + len(SECOND)
+    file = RemoteFile(
+        ("toy",), (f"{source}/first.gz", f"{source}/second.gz"), hashlib.sha256(TEXT).hexdigest(), len(TEXT), sent=sent
+    )
+    monkeypatch.setitem(FILES, "toy", file)
+    seen: list[tuple[int, int]] = []
+    assert find_file("toy", progress=lambda done, total: seen.append((done, total))).read_bytes() == TEXT
+    assert seen[-1] == (sent, sent)
+    assert kept(cache) == ["toy"]
+
+
+@pytest.mark.parametrize(("page", "words"), [("cut", "cannot be unpacked"), ("first", "sha256")])
+def test_packed_files_that_are_not_the_data_are_refused_and_nothing_is_kept(source, cache, monkeypatch, page, words):
+    register(monkeypatch, f"{source}/first.gz", f"{source}/{page}.gz")
+    with pytest.raises(DataError, match=words):
+        find_file("toy")
+    assert kept(cache) == []
+
+
+def test_a_bomb_sent_by_the_public_source_is_not_unpacked(source, cache, monkeypatch):
+    register(monkeypatch, f"{source}/bomb.gz")
+    # Once before: the first time also loads the library that downloads.
+    with pytest.raises(DataError, match="sha256"):
+        find_file("toy")
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="sha256"):
+            find_file("toy")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert kept(cache) == []
+
+
+def test_of_several_forms_the_one_that_is_there_is_taken_else_the_last_is_downloaded(
+    source, cache, tmp_path, monkeypatch
+):
+    register(monkeypatch, f"{source}/toy")
+    own = b"the same in another form"
+    monkeypatch.setitem(FILES, "own", RemoteFile(("toy.own",), (), hashlib.sha256(own).hexdigest(), len(own)))
+    (tmp_path / "toy.own").write_bytes(own)
+    found = find_content("own", "toy", data_dir=tmp_path)
+    assert (found.name, found.path, found.content) == ("own", tmp_path / "toy.own", own)
+    (tmp_path / "toy.own").unlink()
+    found = find_content("own", "toy", data_dir=tmp_path)
+    assert (found.name, found.path, found.content) == ("toy", cache / "toy", TEXT)
 
 
 def test_a_server_that_is_down_is_named_with_what_to_do(source, cache, monkeypatch):

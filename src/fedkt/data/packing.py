@@ -71,11 +71,17 @@ def svhn_from_npz(file: bytes, n_rows: int) -> bytes:
     The npz holds the planes R − G, G and B − G, each as the differences along both axes modulo 256.
     """
     arrays = _byte_arrays(file, {"x_delta": (3, n_rows, 32, 32), "y": (n_rows,)})
-    planes = np.cumsum(arrays["x_delta"], axis=-2, dtype=np.uint8)
+    planes = arrays["x_delta"]
+    # A sum along the height row by row: for bytes a good deal faster than cumsum.
+    for row in range(1, 32):
+        planes[:, :, row] += planes[:, :, row - 1]
     np.cumsum(planes, axis=-1, dtype=np.uint8, out=planes)
     planes[0] += planes[1]
     planes[2] += planes[1]
-    return planes.transpose(1, 2, 3, 0).tobytes() + arrays["y"].tobytes()
+    pixels = np.empty((n_rows, 32, 32, 3), dtype=np.uint8)
+    for channel, plane in enumerate(planes):
+        pixels[..., channel] = plane
+    return b"".join([pixels.data, arrays["y"].data])
 
 
 def _byte_arrays(file: bytes, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.uint8]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.errors import DataError, FedKTError, ModelError
+from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, fit_model, prepared, refusal, take_rows
 
 
@@ -84,15 +84,13 @@ def fit_group(
     problems: Sequence[Problem], n_classes: int, *, ticks: Callable[[int], None] | None = None
 ) -> list[FittedModel]:
     """The trained models of one group, in its order."""
-    if len(problems) > 1:
-        return _fit_stack(problems, n_classes, ticks)
-    problem = problems[0]
+    first = problems[0]
     try:
-        if is_neural(problem.estimator) and not _is_constant(problem):
+        if is_neural(first.estimator) and not _is_constant(first):
             return _fit_stack(problems, n_classes, ticks)
-        return [fit_model(problem.estimator, problem.own_rows, problem.y, rng=problem.rng)]
+        return [fit_model(first.estimator, first.own_rows, first.y, rng=first.rng)]
     except FedKTError as reason:
-        raise type(reason)(f"{problem.who}: {reason}" if problem.who else str(reason)) from reason
+        raise type(reason)(f"{first.who}: {reason}" if len(problems) == 1 and first.who else str(reason)) from reason
 
 
 def _kind(problem: Problem, place: int) -> Any:
@@ -112,9 +110,18 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int
 
     estimators = [prepared(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in problems]
     try:
-        fit_networks(estimators, [each.own_rows for each in problems], [each.y for each in problems], ticks=ticks)
-    except (ValueError, FedKTError) as reason:
+        faults = fit_networks(
+            estimators, [each.own_rows for each in problems], [each.y for each in problems], ticks=ticks
+        )
+    except ConfigurationError:
+        raise
+    except (ValueError, RuntimeError) as reason:
+        # Whatever a stranger's network raises, its user needs to know what it was given.
         kind = DataError if isinstance(reason, ValueError) else ModelError
         raise kind(refusal(estimators[0], np.concatenate([each.y for each in problems]), reason)) from reason
+    for problem, estimator, fault in zip(problems, estimators, faults, strict=True):
+        if fault is not None:
+            named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""
+            raise ModelError(f"{named}{refusal(estimator, problem.y, fault)}") from fault
     # A network has an output for every agreed class, so its labels are the agreed ones.
     return [FittedModel(each, np.arange(n_classes), each.n_features_in_) for each in estimators]

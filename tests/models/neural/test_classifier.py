@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 from torch import nn  # noqa: E402
 
-from fedkt.errors import ConfigurationError, DataError  # noqa: E402
+from fedkt.errors import ConfigurationError, DataError, ModelError  # noqa: E402
 from fedkt.models.neural.classifier import NeuralClassifier  # noqa: E402
 from fedkt.models.neural.recipe import Correction  # noqa: E402
 
@@ -112,6 +112,11 @@ def test_weights_travel_from_one_network_to_another():
     np.testing.assert_allclose(copy.decision_scores(X), model.decision_scores(X), rtol=1e-5, atol=1e-5)
     with pytest.raises(ConfigurationError, match="shapes"):
         copy.set_weights(model.get_weights()[:-1])
+
+
+def test_training_that_runs_away_is_refused():
+    with pytest.raises(ModelError, match="ran away"):
+        quick(optimiser="sgd", learning_rate=1e300, weight_decay=1.0).fit(X, Y)
 
 
 def test_a_warm_start_goes_on_from_the_weights_there_are():

@@ -18,7 +18,7 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.models.neural.networks import Network, built
 from fedkt.models.neural.recipe import Correction, Recipe
 from fedkt.models.neural.rows import Shared, as_tensor, flat_rows, image_of, network_shape, scale_of
-from fedkt.models.neural.training import Training, Watch, one_torch_thread, train
+from fedkt.models.neural.training import Training, Watch, check_finite, one_torch_thread, train
 
 BLOCK_VALUES = 2**22
 """Numbers of the rows predicted at once, to bound the memory of a prediction."""
@@ -170,6 +170,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         training, watch = self.held_out(training)
         with one_torch_thread():
             train(training, recipe, watch=watch)
+        check_finite(self.network_)
         return self
 
     def begin(

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from fedkt.errors import ModelError
 from fedkt.models.neural.classifier import NeuralClassifier
 from fedkt.models.neural.networks import built
 from fedkt.models.neural.rows import Shared, flat_rows, image_of, network_shape, scale_of
 from fedkt.models.neural.stack import most_in_a_stack, reason_against, train_stack
-from fedkt.models.neural.training import Ticks, one_torch_thread, train
+from fedkt.models.neural.training import Ticks, check_finite, one_torch_thread, train
 
 
 def kind(estimator: NeuralClassifier, n_columns: int) -> tuple[Any, ...]:
@@ -57,8 +58,11 @@ def fit_networks(
     codes: Sequence[NDArray[np.int64]],
     *,
     ticks: Ticks | None = None,
-) -> None:
-    """Fit each (prepared) network on its rows, all of one kind in one stack; the result is the same as one by one."""
+) -> list[ModelError | None]:
+    """Fit each (prepared) network on its rows, all of one kind in one stack; the result is the same as one by one.
+
+    Says for each network why it cannot be used, None where it can.
+    """
     shared = Shared()
     trainings = [each.begin(X, y, shared=shared) for each, X, y in zip(estimators, rows, codes, strict=True)]
     first = estimators[0]
@@ -68,3 +72,12 @@ def fit_networks(
         else:
             training, watch = first.held_out(trainings[0])
             train(training, first.recipe, watch=watch, ticks=ticks)
+    return [_fault(each) for each in estimators]
+
+
+def _fault(estimator: NeuralClassifier) -> ModelError | None:
+    try:
+        check_finite(estimator.network_)
+    except ModelError as reason:
+        return reason
+    return None

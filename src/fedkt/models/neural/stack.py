@@ -20,7 +20,7 @@ from torch.func import functional_call, stack_module_state
 from fedkt.errors import ModelError
 from fedkt.models.neural.networks import Shape
 from fedkt.models.neural.recipe import Recipe, batches
-from fedkt.models.neural.training import Ticks, Training, check_finite, tensor_like
+from fedkt.models.neural.training import Ticks, Training, tensor_like
 
 STACK_BYTES = 32 * 2**20
 """Most memory of a stack's weights, gradients and optimiser state: about what stays in a processor's cache."""
@@ -181,7 +181,6 @@ class Stack:
                 for name, parameter in each.module.named_parameters():
                     parameter.copy_(self.weights[name][place])
             each.module.eval()
-            check_finite(each.module)
 
 
 class Stream:

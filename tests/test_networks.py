@@ -1,0 +1,119 @@
+"""Federations of neural networks: whole runs, mixed families, private levels, pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from sklearn.datasets import load_digits
+from torch import nn
+
+from fedkt import FedKTClassifier
+from fedkt.algorithms import FedKT, Solo
+from fedkt.errors import ConfigurationError, ModelError
+from fedkt.experiments.runner import Setting, run
+from fedkt.federation import Party, Server, simulate
+from fedkt.models.catalogue import trained_for
+from fedkt.models.neural.classifier import NeuralClassifier
+from fedkt.privacy import Gaussian
+
+PIXELS, DIGITS = load_digits(return_X_y=True)
+PIXELS = (PIXELS / 16).astype(np.float32)
+PUBLIC, TEST = slice(1000, 1300), slice(1300, 1797)
+CLASSES = tuple(range(10))
+
+
+def parties(models=(None,) * 4, image=None):
+    return [
+        Party(
+            PIXELS[PUBLIC],
+            CLASSES,
+            10 + i,
+            image=image,
+            name=f"party {i}",
+            X=PIXELS[i * 250 : i * 250 + 250],
+            y=DIGITS[i * 250 : i * 250 + 250],
+            model=model,
+        )
+        for i, model in enumerate(models)
+    ]
+
+
+def server(image=None):
+    return Server(PIXELS[PUBLIC], CLASSES, 99, image=image)
+
+
+def test_a_federation_of_networks_learns_to_read_digits():
+    outcome = simulate(FedKT(trained_for("mlp", 30), subsets=3), parties(), server())
+    assert np.mean(outcome.final.models[0].predict(PIXELS[TEST]) == DIGITS[TEST]) > 0.8
+
+
+def test_the_report_says_how_networks_were_trained():
+    report = run(Setting("digits", model="mlp", epochs=2))
+    assert "50 teachers were trained in 1 stack." in report.notes
+    assert "10 students were trained in 1 stack." in report.notes
+
+
+def test_every_party_may_bring_another_family():
+    families = (trained_for("mlp", 20), "forest", "boosting", "logistic")
+    outcome = simulate(FedKT("forest", subsets=3), parties(families), server())
+    kinds = [type(bundle.models[0].estimator).__name__ for bundle in outcome.bundles]
+    assert kinds == ["NeuralClassifier", "RandomForestClassifier", "XGBClassifier", "Pipeline"]
+    assert np.mean(outcome.final.models[0].predict(PIXELS[TEST]) == DIGITS[TEST]) > 0.75
+
+
+@pytest.mark.parametrize("level", ["L1", "L2"])
+def test_networks_learn_from_noisy_votes(level):
+    algorithm = FedKT(trained_for("mlp", 20), subsets=5, level=level, noise=Gaussian(0.5), queries=0.9)
+    outcome = simulate(algorithm, parties(), server())
+    assert np.mean(outcome.final.models[0].predict(PIXELS[TEST]) == DIGITS[TEST]) > 0.3
+
+
+def test_at_level_l2_a_teacher_may_not_stop_early_and_a_student_may():
+    patient = NeuralClassifier(epochs=30, early_stopping=True)
+    private = {"subsets": 3, "level": "L2", "noise": Gaussian(0.5), "queries": 0.5}
+    with pytest.raises(ConfigurationError, match="may not stop early"):
+        simulate(FedKT(patient, **private), parties(), server())
+    brief = trained_for("mlp", 5)
+    simulate(FedKT(brief, teacher=brief, student=patient, **private), parties(), server())
+
+
+def test_models_that_say_the_same_are_made_whatever_the_number_of_processes():
+    algorithm = FedKT(trained_for("mlp", 3), subsets=3)
+    one, two = (simulate(algorithm, parties(), server(), jobs=jobs) for jobs in (1, 2))
+    assert (one.final.models[0].predict(PIXELS) == two.final.models[0].predict(PIXELS)).all()
+
+
+def test_networks_are_trained_on_the_scale_of_the_public_rows():
+    outcome = simulate(Solo(trained_for("mlp", 1)), parties(), server())
+    for model in outcome.final.models:
+        np.testing.assert_allclose(model.estimator.scale_.mean, PIXELS[PUBLIC].mean(axis=0), atol=1e-6)
+
+
+def test_rows_of_pixels_become_pictures_where_a_side_says_so():
+    shapes = []
+
+    def looking(shape, n_outputs):
+        shapes.append(shape)
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, n_outputs))
+
+    simulate(Solo(NeuralClassifier(looking, epochs=1)), parties(image=(8, 8, 1)), server((8, 8, 1)))
+    assert set(shapes) == {(1, 8, 8)}
+
+
+def test_pictures_go_through_the_estimator():
+    pictures = PIXELS.reshape(-1, 8, 8)
+    model = FedKTClassifier(NeuralClassifier(epochs=20), n_parties=3, subsets=2, random_state=0)
+    model.fit(pictures[:1300], DIGITS[:1300])
+    assert model.score(pictures[TEST], DIGITS[TEST]) > 0.8
+    assert model.final_estimator_.image_ == (8, 8, 1)
+    with pytest.raises(ValueError, match=r"images of \(8, 8, 1\), got images of \(4, 16, 1\)"):
+        model.predict(PIXELS.reshape(-1, 4, 16))
+
+
+def test_a_network_that_cannot_be_trained_names_the_party():
+    wild = NeuralClassifier(optimiser="sgd", learning_rate=1e30, epochs=30)
+    with pytest.raises(ModelError, match=r"Party 'party \d'.*ran away"):
+        simulate(Solo(wild), parties(), server())

@@ -31,8 +31,9 @@ lint: $(READY) ## style and types
 docs: $(READY) ## the documentation as a site in site/
 	$(BIN)/zensical build --strict
 
-bench: $(READY) ## what fedkt costs beside plain scikit-learn
+bench: $(READY) ## what fedkt costs beside plain scikit-learn, and what stacks of networks save
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/neural.py
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -67,13 +67,16 @@ def test_nothing_in_the_product_can_unpickle():
 
 
 def test_importing_fedkt_loads_no_learning_library():
-    code = "import sys, fedkt; print([m for m in ('sklearn', 'onnx', 'onnxruntime', 'matplotlib') if m in sys.modules])"
+    code = (
+        "import sys, fedkt; "
+        "print([m for m in ('sklearn', 'torch', 'onnx', 'onnxruntime', 'matplotlib') if m in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_asking_for_help_loads_no_learning_library():
     code = (
         "import sys, fedkt.cli; "
-        "print([m for m in ('sklearn', 'onnx', 'onnxruntime', 'matplotlib', 'skl2onnx') if m in sys.modules])"
+        "print([m for m in ('sklearn', 'torch', 'onnx', 'onnxruntime', 'matplotlib', 'skl2onnx') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

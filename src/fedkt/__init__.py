@@ -24,6 +24,7 @@ _HOMES = {
     "simulate": "fedkt.federation",
     "Bundle": "fedkt.bundle",
     "FedKTClassifier": "fedkt.estimator",
+    "NeuralClassifier": "fedkt.models.neural.classifier",
     "Plan": "fedkt.plan",
     "Report": "fedkt.report",
     "Ledger": "fedkt.privacy",
@@ -44,6 +45,7 @@ __all__ = [
     "FedKTClassifier",
     "FedKTError",
     "Ledger",
+    "NeuralClassifier",
     "Party",
     "Plan",
     "Report",
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from fedkt.errors import FedKTError
     from fedkt.estimator import FedKTClassifier
     from fedkt.federation import Algorithm, Party, Server, simulate
+    from fedkt.models.neural.classifier import NeuralClassifier
     from fedkt.plan import Plan
     from fedkt.privacy import Ledger
     from fedkt.report import Report
@@ -73,7 +76,12 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'fedkt' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as missing:
+        if missing.name == "torch":
+            raise ImportError(f"fedkt.{name} needs PyTorch. Run: pip install 'fedkt[neural]'.") from missing
+        raise
 
 
 def __dir__() -> list[str]:

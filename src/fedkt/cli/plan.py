@@ -35,8 +35,8 @@ def new(
     model: Annotated[
         str,
         typer.Option(
-            help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm or "
-            "naive-bayes."
+            help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm, "
+            "naive-bayes, mlp or cnn."
         ),
     ] = "forest",
     party_model: Annotated[
@@ -45,6 +45,7 @@ def new(
     teacher: options.Teacher = None,
     student: options.Student = None,
     final: options.Final = None,
+    epochs: options.Epochs = None,
     partitions: options.Partitions = None,
     subsets: options.Subsets = 5,
     level: options.Level = "L0",
@@ -103,6 +104,9 @@ def new(
 
       fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
       --level L2 --epsilon 2 --queries 40 --subsets 25 --budget 4
+
+      fedkt plan new --public scans/ --label finding --classes healthy,ill --party north --party south
+      --model cnn --party-model south=forest --epochs 20
     """
     from fedkt.cli.output import stdout
     from fedkt.errors import ConfigurationError
@@ -118,7 +122,13 @@ def new(
     label = label or asked("Column to predict", "--label outcome")
     labels = options.names(classes or asked("Labels that may occur, with commas", "--classes yes,no"))
     members = party or options.names(asked("Names of the parties, with commas", "--party north --party south"))
-    chosen = {"teacher": teacher, "student": student, "final": final, "min_parties": min_parties}
+    chosen = {
+        "teacher": teacher,
+        "student": student,
+        "final": final,
+        "epochs": epochs,
+        "min_parties": min_parties,
+    }
     made = make_plan(
         public,
         label=label,

@@ -55,6 +55,8 @@ def simulate(
 
       fedkt simulate heart --party-models forest,boosting,logistic --json
 
+      fedkt simulate mnist --model mlp --epochs 10 --jobs 2
+
       fedkt simulate adult --level L1 --mechanism laplace --gamma 0.04 --queries 81
 
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40

@@ -28,7 +28,11 @@ def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
                 f"At level {plan.level} a party adds no noise and keeps no ledger. Leave --ledger out."
             )
         return None
-    return asked if asked is not None else data.with_name(f"{data.name}.ledger")
+    if asked is not None:
+        return asked
+    # "." is a folder whose name only its full path tells.
+    named = data if data.name else data.resolve()
+    return named.with_name(f"{named.name}.ledger")
 
 
 def claim_for(plan: Plan, rows: int) -> Claim:

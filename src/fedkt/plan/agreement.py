@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fedkt.data.images import folder_digest, labels_file
+from fedkt.data.images import folder_digest, image_shape, labels_file
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
@@ -97,6 +97,9 @@ class Plan(Part):
         if self.privacy is None:
             # A plan without noise says what it said before there was any.
             del said["privacy"]
+        if self.models.epochs is None:
+            # Nor does one without networks say anything about them.
+            del said["models"]["epochs"]
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -115,19 +118,31 @@ class Plan(Part):
     def algorithm(self) -> FedKT:
         """FedKT as agreed."""
         from fedkt.algorithms import FedKT
+        from fedkt.models.catalogue import trained_for
 
         chosen = self.models
         return FedKT(
-            chosen.default,
-            teacher=chosen.teacher,
-            student=chosen.student,
-            final=chosen.final,
+            trained_for(chosen.default, chosen.epochs),
+            teacher=trained_for(chosen.teacher, chosen.epochs),
+            student=trained_for(chosen.student, chosen.epochs),
+            final=trained_for(chosen.final, chosen.epochs),
             partitions=self.partitions,
             subsets=self.subsets,
             level=self.level,
             noise=None if self.privacy is None else self.privacy.noise,
             queries=1.0 if self.privacy is None else self.privacy.queries,
         )
+
+    def own_model(self, name: str) -> Any:
+        """The model that a party uses instead of the default, None where it follows the default."""
+        from fedkt.models.catalogue import trained_for
+
+        return trained_for(self.models.parties.get(name), self.models.epochs)
+
+    @property
+    def image(self) -> tuple[int, int, int] | None:
+        """Height, width and channels, where the agreed columns are the pixels of an image."""
+        return image_shape(self.columns.feature_names)
 
     def require(self, name: str) -> str:
         """The name, if it is a party of this plan."""

@@ -111,6 +111,8 @@ class ModelChoice(Part):
     final: Family | None = None
     parties: dict[PartyName, Family] = Field(default_factory=dict)
     """Families of their own: party -> family."""
+    epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """How often neural networks see their rows; None is the network's default."""
 
 
 class Member(Part):

@@ -44,7 +44,8 @@ def make_plan(
     """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
 
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
-    delta and budget (by default what one run costs). `settings` are teacher, student, final, seed and min_parties.
+    delta and budget (by default what one run costs). `settings` are teacher, student, final, epochs, seed and
+    min_parties.
     """
     strangers = [name for name in (keys or {}) if name not in parties]
     if strangers:
@@ -54,7 +55,7 @@ def make_plan(
     if label in categorical or label in ignore:
         raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
-    models = {role: settings.pop(role) for role in ("teacher", "student", "final") if role in settings}
+    models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
     cuts = partitions if partitions is not None else 2 if level == "L0" else 1
     noise = settled(
         privacy or {},

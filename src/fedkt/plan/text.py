@@ -210,7 +210,8 @@ def _models(plan: Plan) -> str:
     chosen = plan.models
     roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(chosen, role))]
     own = [f"{party} uses {family}" for party, family in chosen.parties.items()]
-    return "; ".join([chosen.default, *roles, *own])
+    long = [] if chosen.epochs is None else [f"networks are trained for {plural(chosen.epochs, 'epoch')}"]
+    return "; ".join([chosen.default, *roles, *own, *long])
 
 
 def _some(values: Any) -> str:

@@ -125,7 +125,9 @@ def run_server(
         raise BundleError(not_running(silent, len(asked_to_vote), needed))
     noise = None if ledger is None else kept_noise(ledger, plan, arrivals, asked_to_vote)
     noise_seed = None if noise is None else noise.seed
-    server = Server(rows, plan.classes, seed, jobs=jobs, diary=diary, ledger=door, noise_seed=noise_seed)
+    server = Server(
+        rows, plan.classes, seed, image=plan.image, jobs=jobs, diary=diary, ledger=door, noise_seed=noise_seed
+    )
     try:
         trained: Any = plan.algorithm().server_step(server, asked_to_vote).models[0]
     except PrivacyError:

@@ -50,6 +50,10 @@ class Report:
     votes: dict[str, Any] = field(default_factory=dict)
     party_accuracy: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    source: str = ""
+    """Where the rows came from, in words: a dataset may have parts that not everybody has."""
+    epochs: int | None = None
+    """How often neural networks saw their rows."""
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain JSON values."""
@@ -58,6 +62,10 @@ class Report:
     def __str__(self) -> str:
         """The report in words."""
         lines = [f"{self.algorithm} on {self.dataset}: {self.parties} parties, model {self.model}, level {self.level}"]
+        if self.source:
+            lines.append(f"  data: {self.source}")
+        if self.epochs is not None:
+            lines.append(f"  epochs: {self.epochs}")
         for name, value in (
             ("test accuracy", self.accuracy),
             ("balanced accuracy", self.balanced_accuracy),

@@ -14,6 +14,7 @@ from fedkt.errors import ConfigurationError
 def compare(
     context: typer.Context,
     dataset: options.Dataset,
+    extra: options.Extra = False,
     algorithms: Annotated[str, typer.Option(help="Comma-separated: fedkt, solo, pate, centralised.")] = (
         "fedkt,solo,pate,centralised"
     ),

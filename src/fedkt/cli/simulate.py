@@ -12,6 +12,7 @@ from fedkt.cli import options
 def simulate(
     context: typer.Context,
     dataset: options.Dataset,
+    extra: options.Extra = False,
     algorithm: Annotated[str, typer.Option(help="fedkt, solo, pate or centralised.")] = "fedkt",
     model: options.Model = None,
     parties: options.Parties = None,

@@ -59,8 +59,17 @@ def print_reports(reports: Sequence[Report]) -> None:
                 f"rows without a vote, a party abstains on {100 * report.votes['abstention_rate']:.1f} % of the rows."
             )
     stdout.print(f"Privacy: {first.privacy}", soft_wrap=True)
+    print_data(first)
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         stdout.print(f"Note: {note}", markup=False)
+
+
+def print_data(report: Report) -> None:
+    """Where the rows came from, and how long networks saw them."""
+    if report.source:
+        stdout.print(f"Data: {report.source}", markup=False, highlight=False, soft_wrap=True)
+    if report.epochs is not None:
+        stdout.print(f"Networks were trained for {report.epochs} epochs.", highlight=False)
 
 
 def print_diagnostic(outcome: Outcome, setting: Setting) -> None:
@@ -94,6 +103,7 @@ def print_summaries(reports: Sequence[Report]) -> None:
             f"{summary.seconds:.1f}",
         )
     stdout.print(table)
+    print_data(first)
     private = [report for report in reports if report.epsilon is not None]
     if private:
         stdout.print(f"Privacy: {max(private, key=lambda each: each.epsilon or 0).privacy}", soft_wrap=True)

@@ -239,6 +239,7 @@ def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
         partition = f"{partition}: {PARTITIONS_IN_WORDS[partition]}"
     pairs = [
         ("Dataset", first.dataset),
+        ("Data", first.source),
         ("Rows", rows),
         ("Parties", f"{first.parties:,}"),
         ("Partition among the parties", partition),
@@ -246,6 +247,7 @@ def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
         ("Partitions of a party's rows (s)", distinct(report.partitions for report in reports)),
         ("Subsets of a partition (t)", distinct(report.subsets for report in reports)),
         ("Model", first.model),
+        ("Epochs of neural networks", distinct(report.epochs for report in reports)),
         ("Level", distinct(report.level for report in reports)),
         ("Seeds", seeds_in_words(sorted({report.seed for report in reports if report.seed is not None}))),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from fedkt.data import DATASETS, Dataset, load
 from fedkt.data.partition import PARTITIONERS, partition
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Outcome, Party, Progress, Server, seed_for, simulate
-from fedkt.models.catalogue import trained_for
+from fedkt.models.catalogue import as_estimator, trained_for
+from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Laplace, Noise, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.report import Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures
@@ -167,7 +168,15 @@ def run(
         votes=vote_figures(outcome),
         party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
         notes=(*told, *notes(outcome)),
+        source=data.source,
+        epochs=longest_training(trained_for(each, full.epochs) for each in (full.model, *full.party_models)),
     )
+
+
+def longest_training(models: Iterable[Any]) -> int | None:
+    """The epochs of the networks among these models, None where there are none."""
+    chosen = [as_estimator(model) for model in models]
+    return max((int(each.epochs) for each in chosen if is_neural(each)), default=None)
 
 
 def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:

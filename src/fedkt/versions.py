@@ -15,6 +15,7 @@ PACKAGES = (
     "xgboost",
     "lightgbm",
     "catboost",
+    "torch",
 )
 """What a trained or converted model depends on; those that are not installed are left out."""
 

@@ -35,6 +35,22 @@ def effectiveness_table(results: Sequence[Path], expected: Path, *, seeds: Colle
     return "\n".join(lines)
 
 
+def epochs_table(path: Path, expected: Path) -> str:
+    """Every partition and number of epochs of a results file beside the paper: which of them the paper used."""
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    groups: dict[tuple[str, int], list[Report]] = {}
+    for entry in entries:
+        report = Report(**{**entry["report"], "notes": tuple(entry["report"]["notes"])})
+        groups.setdefault((entry["setting"]["partition"], entry["setting"]["epochs"]), []).append(report)
+    printed = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
+    lines = ["| partition | epochs " + HEADER.partition("| dataset ")[2].replace("|---", "|---|---", 1)]
+    for (partition, epochs), reports in sorted(groups.items()):
+        for summary in summarise(reports):
+            cells = row(reports[0].dataset, summary, printed).partition(f"| {reports[0].dataset} ")[2]
+            lines.append(f"| {partition} | {epochs} {cells}")
+    return "\n".join(lines)
+
+
 def row(dataset: str, summary: Summary, printed: dict[str, Any]) -> str:
     """One line of the table."""
     paper = printed.get(dataset, {}).get(summary.algorithm)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -214,3 +216,21 @@ def test_training_leaves_torchs_global_generator_alone():
     train(trainings((50,))[0], ADAM)
     stack.train_stack(trainings((50, 40)), ADAM)
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_the_rows_of_a_trained_stack_are_let_go_at_once(monkeypatch):
+    kept = []
+
+    class Watched(stack.Stack):
+        def __init__(self, *given) -> None:
+            super().__init__(*given)
+            kept.append(weakref.ref(self))
+
+    monkeypatch.setattr(stack, "Stack", Watched)
+    gc.collect()
+    gc.disable()
+    try:
+        stack.train_stack(trainings((50, 40)), ADAM)
+        assert kept[0]() is None, "a cycle of references would keep hundreds of megabytes until the next collection"
+    finally:
+        gc.enable()

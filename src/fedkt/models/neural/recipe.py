@@ -16,6 +16,10 @@ from fedkt.errors import ConfigurationError
 OPTIMISERS = ("adam", "adamw", "sgd")
 """Optimisers that treat every weight by itself: only these mean the same to a stack as to one network."""
 
+# The first optimiser of a process makes torch import much more of itself and keeps its callers' frames alive, with all
+# the rows in them. So the first one is made here, where there are no rows.
+torch.optim.SGD([torch.zeros(1)], lr=1.0)
+
 
 @dataclass(frozen=True)
 class Recipe:

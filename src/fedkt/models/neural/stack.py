@@ -95,8 +95,9 @@ class Stack:
         self.rows, self.offsets = joined_rows(trainings)
         stacked, _ = stack_module_state([each.module for each in trainings])
         self.weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in stacked.items()}
-        self.shell = copy.deepcopy(trainings[0].module).to("meta").train()
-        self.forward = torch.func.vmap(lambda weights, rows: functional_call(self.shell, weights, (rows,)))
+        shell = copy.deepcopy(trainings[0].module).to("meta").train()
+        # Not `self.shell`: the stack would hold itself, and its rows would stay in memory until a garbage collection.
+        self.forward = torch.func.vmap(lambda weights, rows: functional_call(shell, weights, (rows,)))
         self.pull, self.towards, self.push = stacked_corrections(trainings, list(self.weights))
         self.leaves: dict[str, Tensor] = {}
         self.optimiser: torch.optim.Optimizer | None = None

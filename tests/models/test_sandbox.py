@@ -17,12 +17,12 @@ from fedkt.models.sandbox import run_models
 ROWS = np.random.default_rng(2).normal(size=(50, 3)).astype(np.float32)
 
 
-def graph(nodes, tables=(), output=TensorProto.INT64):
+def graph(nodes, tables=(), output=TensorProto.INT64, width=3):
     """The bytes of a graph from 'rows' to 'label'; nothing about it is checked."""
     made = helper.make_graph(
         nodes,
         "g",
-        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, 3])],
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, width])],
         [helper.make_tensor_value_info("label", output, None)],
         [numpy_helper.from_array(np.asarray(value), name) for name, value in tables],
     )
@@ -143,6 +143,28 @@ def test_a_model_that_wants_too_much_memory_gets_none(size, good):
     answers = run_models([hungry(size), good[0]], ROWS, n_classes=2, limits=Limits(memory_bytes=300 * 2**20))
     assert isinstance(answers[0], str)
     np.testing.assert_array_equal(answers[1], good[1])
+
+
+def widened(channels):
+    """Rows of pixels through a convolution that makes `channels` numbers of every pixel."""
+    nodes = [
+        helper.make_node("Reshape", ["rows", "image"], ["x"]),
+        helper.make_node("Conv", ["x", "weights"], ["y"], kernel_shape=[1, 1]),
+        helper.make_node("GlobalAveragePool", ["y"], ["z"]),
+        helper.make_node("Flatten", ["z"], ["w"]),
+        helper.make_node("ArgMax", ["w"], ["label"], axis=1, keepdims=0),
+    ]
+    tables = [("image", np.array([-1, 1, 32, 32])), ("weights", np.arange(channels, dtype="f4").reshape(-1, 1, 1, 1))]
+    return graph(nodes, tables, width=1_024)
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="macOS does not enforce a limit on memory")
+def test_wide_rows_come_in_blocks_that_leave_room_for_a_convolution():
+    # One block of all rows would be 2,000 × 64 × 32 × 32 × 4 bytes = 500 MB after the convolution.
+    rows = np.random.default_rng(3).normal(size=(2_000, 1_024)).astype(np.float32)
+    answer = run_models([widened(64)], rows, n_classes=64, limits=Limits(memory_bytes=250 * 2**20))[0]
+    # Channel j is j times the mean of the row: the last one wins where the mean is positive, else the first.
+    np.testing.assert_array_equal(answer, np.where(rows.mean(axis=1, dtype=np.float64) > 0, 63, 0))
 
 
 def with_external_data(path):

@@ -15,23 +15,24 @@ from typing import Any
 from fedkt.errors import ModelError
 from fedkt.models.onnx_walk import walk
 from fedkt.models.tree_rules import check_trees
+from fedkt.models.window_rules import WINDOWS, check_window
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
 """The versions of the two operator sets that our own graphs are written in."""
 
 _ALLOWED = """
-    Abs Add ArgMax AveragePool BatchNormalization Cast Clip Concat Conv Div Equal Erf Exp Flatten Gather Gemm
-    GlobalAveragePool Greater Identity LeakyRelu Less Log LogSoftmax LpNormalization MatMul MaxPool Mul Neg Not Pow
-    ReduceLogSumExp ReduceMax ReduceMean ReduceProd ReduceSum Relu Reshape Sigmoid Slice Softmax Sqrt Squeeze Sub Sum
-    Tanh TopK Transpose Unsqueeze
+    Abs Add ArgMax AveragePool BatchNormalization Cast Celu Clip Concat Conv Div Elu Equal Erf Exp Flatten Gather Gemm
+    GlobalAveragePool Greater HardSigmoid HardSwish Identity InstanceNormalization LeakyRelu Less Log LogSoftmax
+    LpNormalization MatMul MaxPool Mul Neg Not PRelu Pow ReduceLogSumExp ReduceMax ReduceMean ReduceProd
+    ReduceSum Relu Reshape Selu Sigmoid Slice Softmax Softplus Sqrt Squeeze Sub Sum Tanh TopK Transpose Unsqueeze
     ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Imputer ai.onnx.ml.LinearClassifier ai.onnx.ml.Normalizer
     ai.onnx.ml.OneHotEncoder ai.onnx.ml.SVMClassifier ai.onnx.ml.Scaler ai.onnx.ml.TreeEnsembleClassifier
 """
 OPERATORS = frozenset(_ALLOWED.split())
-"""What the families that travel need, and nothing whose output is large while its inputs are small."""
+"""What the families that travel need, and nothing whose output is large while its inputs are small.
 
-WINDOWS = ("Conv", "MaxPool", "AveragePool")
-"""Operators whose padding could make a large output from a small input."""
+Convolutions can be that by padding, which rules bound, or by many channels, which need as many stored weights.
+"""
 
 # FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE of TensorProto.DataType, and the bytes of one element.
 ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 6: 4, 7: 8, 9: 1, 11: 8}
@@ -184,8 +185,8 @@ def _check_node(node: Any, bounds: Limits) -> int:
         elements += len(each.floats) + len(each.ints) + len(each.strings)
         if each.type == 4:
             elements += _check_tensor(each.t, bounds)
-        if node.op_type in WINDOWS and any(not 0 <= step <= 1_024 for step in each.ints):
-            raise ModelError(f"a {operator} node has {each.name[:40]!r} outside 0 … 1024.")
+    if node.op_type in WINDOWS:
+        check_window(node)
     # The lists of a tree ensemble are bounded by its number of nodes instead.
     return 0 if node.op_type == "TreeEnsembleClassifier" else elements
 

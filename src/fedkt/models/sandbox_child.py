@@ -20,8 +20,11 @@ if __name__ == "__main__":
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK_ROWS = 4_096
-"""Rows predicted at once: bounds the memory of a prediction whatever the number of rows."""
+BLOCK_ROWS, BLOCK_VALUES = 4_096, 2**18
+"""Rows predicted at once, and numbers in them: bounds the memory of a prediction whatever the number of rows.
+
+A convolution of 64 channels makes tens of numbers of each it is given, so wide rows come in smaller blocks.
+"""
 
 
 def open_session(data: bytes) -> Any:
@@ -39,8 +42,9 @@ def open_session(data: bytes) -> Any:
 
 def predict_blocks(session: Any, rows: NDArray[np.float32]) -> Iterator[NDArray[np.int64]]:
     """The labels of the rows, block by block; a graph that answers with anything else is a ValueError."""
-    for start in range(0, len(rows), BLOCK_ROWS):
-        block = np.ascontiguousarray(rows[start : start + BLOCK_ROWS])
+    most = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(1, rows.shape[1])))
+    for start in range(0, len(rows), most):
+        block = np.ascontiguousarray(rows[start : start + most])
         answer = session.run(["label"], {"rows": block})[0]
         if not isinstance(answer, np.ndarray) or answer.dtype != np.int64 or answer.shape != (len(block),):
             raise ValueError(f"the answer to {len(block)} rows is not one int64 label per row")

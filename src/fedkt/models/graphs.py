@@ -1,0 +1,147 @@
+"""Graphs put together by hand: a constant, nearest neighbours, a pipeline's steps; and what makes any graph ours.
+
+Every graph goes from `rows` to `label` (see `exchange`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedkt.errors import ModelError
+from fedkt.models.onnx_rules import OPSETS
+
+
+def model_of(graph: Any) -> Any:
+    """A model of this graph, in the operator sets our graphs are written in."""
+    from onnx import helper
+
+    opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def rows_in(n_features: int) -> Any:
+    """The input of every graph of ours."""
+    from onnx import TensorProto, helper
+
+    return helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, n_features])
+
+
+def label_out() -> Any:
+    """The output of every graph of ours."""
+    from onnx import TensorProto, helper
+
+    return helper.make_tensor_value_info("label", TensorProto.INT64, [None])
+
+
+def constant_graph(label: int, n_features: int) -> Any:
+    """Always the same label: the arg max over one column is 0, and entry 0 of the table is the label.
+
+    ConstantOfShape would be shorter, but a receiver refuses it: 127 bytes of it can ask for 160 GB.
+    """
+    from onnx import helper, numpy_helper
+
+    nodes = [
+        helper.make_node("MatMul", ["rows", "zeros"], ["column"]),
+        helper.make_node("ArgMax", ["column"], ["local"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["labels", "local"], ["label"]),
+    ]
+    tables = [
+        numpy_helper.from_array(np.zeros((n_features, 1), np.float32), "zeros"),
+        numpy_helper.from_array(np.array([label], np.int64), "labels"),
+    ]
+    return model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], [label_out()], tables))
+
+
+def neighbours_graph(estimator: Any, n_features: int) -> Any:
+    """k nearest neighbours by plain arithmetic: |c|² − 2 x·c orders the stored rows c as the distance does."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    metric = estimator.effective_metric_
+    if estimator.weights != "uniform" or metric != "euclidean" or estimator.outputs_2d_:
+        raise ModelError("only uniform weights and the Euclidean distance travel.")
+    stored = estimator._fit_X
+    centres = np.asarray(stored.toarray() if hasattr(stored, "toarray") else stored, np.float64)
+    one_hot = np.eye(len(estimator.classes_), dtype=np.float32)[estimator._y]
+    tables = {
+        "minus_twice": np.ascontiguousarray(-2.0 * centres.T),
+        "squares": (centres**2).sum(axis=1),
+        "neighbours": np.array([estimator.n_neighbors], np.int64),
+        "votes": one_hot,
+        "axis": np.array([1], np.int64),
+    }
+    nodes = [
+        helper.make_node("Cast", ["rows"], ["wide"], to=TensorProto.DOUBLE),
+        helper.make_node("MatMul", ["wide", "minus_twice"], ["product"]),
+        helper.make_node("Add", ["product", "squares"], ["distance"]),
+        helper.make_node("TopK", ["distance", "neighbours"], ["nearest", "who"], axis=1, largest=0, sorted=1),
+        helper.make_node("Gather", ["votes", "who"], ["ballots"], axis=0),
+        helper.make_node("ReduceSum", ["ballots", "axis"], ["counts"], keepdims=0),
+        helper.make_node("ArgMax", ["counts"], ["label"], axis=1, keepdims=0),
+    ]
+    initialisers = [numpy_helper.from_array(value, name) for name, value in tables.items()]
+    return model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], [label_out()], initialisers))
+
+
+def joined(before: Any, after: Any) -> Any:
+    """The steps of a pipeline followed by our own graph of its classifier."""
+    from onnx import TensorProto, helper
+
+    source = before.graph.output[0].name
+    kept = {"", "rows", *(each.name for each in before.graph.initializer)}
+    for node in before.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [each if each in kept else f"step_{each}" for each in names]
+    # Our own graphs read what float32 rows became; float64 steps are rounded the same way.
+    before.graph.node.append(helper.make_node("Cast", [f"step_{source}"], ["prepared"], to=TensorProto.FLOAT))
+    for node in after.graph.node:
+        node.input[:] = ["prepared" if each == "rows" else each for each in node.input]
+        before.graph.node.append(node)
+    before.graph.initializer.extend(after.graph.initializer)
+    before.graph.output[0].CopyFrom(after.graph.output[0])
+    return before
+
+
+def tidied(proto: Any, labels: list[int], n_features: int, *, double: bool) -> Any:
+    """Only what the label needs, under our names, with local labels replaced by the agreed ones."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph = proto.graph
+    source, target = graph.input[0].name, graph.output[0].name
+    nodes, needed = [], {target}
+    for node in reversed(list(graph.node)):
+        if needed.intersection(node.output):
+            nodes.append(node)
+            needed.update(node.input)
+    nodes.reverse()
+    tables = [each for each in graph.initializer if each.name in needed]
+    names = {"": "", source: "wide" if double else "rows"}
+    for each in tables:
+        each.name = names.setdefault(each.name, f"t{len(names)}")
+        each.doc_string = ""
+    for node in nodes:
+        for fields in (node.input, node.output):
+            fields[:] = [names.setdefault(each, f"v{len(names)}") for each in fields]
+        node.name = node.doc_string = ""
+        if node.domain == "ai.onnx":
+            node.domain = ""
+        for attribute in node.attribute:
+            attribute.doc_string = ""
+        node.attribute.sort(key=lambda attribute: attribute.name)
+    if double:
+        nodes.insert(0, helper.make_node("Cast", ["rows"], ["wide"], to=TensorProto.DOUBLE))
+    tables += [
+        numpy_helper.from_array(np.array([-1], np.int64), "flat"),
+        numpy_helper.from_array(np.array(labels, np.int64), "labels"),
+    ]
+    nodes += [
+        helper.make_node("Reshape", [names[target], "flat"], ["local"]),
+        helper.make_node("Gather", ["labels", "local"], ["label"]),
+    ]
+    tidy = model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], [label_out()], tables))
+    for opset in tidy.opset_import:
+        for own in proto.opset_import:
+            if own.domain == opset.domain == "":
+                opset.version = own.version
+    return tidy

@@ -182,6 +182,18 @@ def operator(name, **options):
     return graph([helper.make_node(name, ["rows"], ["label"], **options)])
 
 
+def window(name="Conv", *, weights=(2, 3, 2, 2), image=(-1, 3, 2, 2), **options):
+    """A graph that reads twelve columns as images of 3 × 2 × 2, and puts one convolution or pooling over them."""
+    tables = [("image", np.array(image)), ("weights", np.ones(weights, np.float32))]
+    nodes = [
+        helper.make_node("Reshape", ["rows", "image"], ["x"]),
+        helper.make_node(name, ["x", "weights"] if name == "Conv" else ["x"], ["y"], **options),
+        helper.make_node("Flatten", ["y"], ["z"]),
+        helper.make_node("ArgMax", ["z"], ["label"], axis=1, keepdims=0),
+    ]
+    return graph(nodes, tables, width=12)
+
+
 def with_two_inputs():
     model = graph()
     model.graph.input.append(helper.make_tensor_value_info("more", 1, [None, 3]))
@@ -300,7 +312,20 @@ GRAPHS = {
     "Pad": (sent(operator("Pad")), "Pad"),
     "Resize": (sent(operator("Resize")), "Resize"),
     "RandomNormal": (sent(operator("RandomNormal")), "RandomNormal"),
-    "a stretched convolution": (sent(operator("Conv", pads=[0, 2**40])), "0 … 1024"),
+    "Shape": (sent(operator("Shape")), "Shape"),
+    "LayerNormalization": (sent(operator("LayerNormalization")), "LayerNormalization"),
+    "a stretched convolution": (sent(operator("Conv", kernel_shape=[1], pads=[0, 2**40])), "'pads' outside 0 … 1024"),
+    "a convolution of no size": (sent(operator("Conv")), "0 axes"),
+    "a convolution of many axes": (sent(operator("Conv", kernel_shape=[1] * 9)), "9 axes"),
+    "padding of too few sides": (sent(operator("Conv", kernel_shape=[2, 2], pads=[1, 1])), "2 'pads', not 4"),
+    "too many strides": (sent(operator("MaxPool", kernel_shape=[2], strides=[1, 1])), "2 'strides', not 1"),
+    "a step of 0": (sent(operator("Conv", kernel_shape=[2], strides=[0])), "'strides' outside 1 … 1024"),
+    "a negative step": (sent(operator("AveragePool", kernel_shape=[2], strides=[-1])), "'strides' outside 1"),
+    "holes of 0": (sent(operator("Conv", kernel_shape=[2], dilations=[0])), "'dilations' outside 1"),
+    "a window of 0": (sent(operator("MaxPool", kernel_shape=[0, 0])), "'kernel_shape' outside 1"),
+    "groups of none": (sent(operator("Conv", kernel_shape=[2], group=0)), "'group' outside 1"),
+    "a step in another type": (sent(operator("Conv", kernel_shape=[2], strides=1.5)), "'strides' that is not allowed"),
+    "an unknown option of a window": (sent(operator("Conv", kernel_shape=[2], evil=1)), "'evil' that is not allowed"),
     "custom domain": (sent(graph(opsets=(("", 17), ("com.microsoft", 1)))), "com.microsoft"),
     "operator of a custom domain": (sent(operator("Relu", domain="evil")), r"evil\.Relu"),
     "unknown operator version": (sent(graph(opsets=(("", 99),))), "version 99"),
@@ -468,3 +493,73 @@ def test_a_thousand_random_byte_flips_of_a_model_crash_nothing():
     answers = run_models(passed, ROWS, n_classes=2)
     assert len(answers) == len(passed)
     assert not any(isinstance(answer, str) and "stopped" in answer for answer in answers)
+
+
+WIDE = np.random.default_rng(8).normal(size=(60, 12)).astype(np.float32)
+WINDOWS = {
+    "padding that makes a thousand times as many numbers": window(kernel_shape=[2, 2], pads=[1_024] * 4),
+    "more channels than memory": window(weights=(1_000_000, 3, 1, 1), kernel_shape=[1, 1], pads=[9] * 4),
+    "a window larger than the image": window(weights=(2, 3, 9, 9), kernel_shape=[9, 9]),
+    "a window unlike its weights": window(kernel_shape=[1_000, 1_000]),
+    "channels the image does not have": window(weights=(2, 7, 2, 2), kernel_shape=[2, 2]),
+    "groups that do not divide": window(kernel_shape=[2, 2], group=2),
+    "no channels": window(weights=(2, 0, 2, 2), kernel_shape=[2, 2]),
+    "an image of another size": window(image=(-1, 3, 2, 2**40), kernel_shape=[2, 2]),
+    "no image at all": window(image=(-1, 12), kernel_shape=[2, 2]),
+    "padding around nothing": window("MaxPool", kernel_shape=[2, 2], pads=[5] * 4),
+    "a pool larger than the image": window("AveragePool", kernel_shape=[9, 9], ceil_mode=1),
+    "holes beyond the image": window("MaxPool", kernel_shape=[2, 2], dilations=[100, 100]),
+}
+
+
+def test_windows_that_pass_the_rules_but_do_not_fit_fail_in_the_child_one_by_one():
+    from fedkt.models.onnx_rules import check_graph
+
+    models = [each.SerializeToString() for each in [*WINDOWS.values(), window(kernel_shape=[2, 2])]]
+    for model in models:
+        check_graph(model, n_features=12, n_classes=2)
+    *answers, fine = run_models(models, WIDE, n_classes=2, limits=Limits(memory_bytes=600 * 2**20))
+    for name, answer in zip(WINDOWS, answers, strict=True):
+        assert isinstance(answer, str), name
+        assert "stopped" not in answer, name
+        assert "not run" not in answer, name
+    # All weights are 1: both channels are the same sum, and the first of equals wins.
+    np.testing.assert_array_equal(fine, np.zeros(60))
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn"])
+def test_random_byte_flips_of_a_network_crash_nothing(name):
+    pytest.importorskip("torch")
+    from fedkt.errors import ModelError
+    from fedkt.models.exchange import to_onnx
+    from fedkt.models.neural.classifier import NeuralClassifier
+    from fedkt.models.onnx_rules import check_graph
+
+    rng = np.random.default_rng(13)
+    rows = rng.normal(size=(30, 256)).astype(np.float32)
+    estimator = NeuralClassifier(name, image=(16, 16), epochs=1)
+    model = fit_model(estimator, rows, np.arange(30) % 2, rng=rng)
+    original = to_onnx(model, n_features=256, n_classes=2, check_rows=rows).data
+    # Most of the bytes are weights, of which any are as good as others: what is between them is what matters.
+    proto = ModelProto.FromString(original)
+    weights = [each.raw_data for each in proto.graph.initializer if len(each.raw_data) > 200]
+    outside = np.ones(len(original), bool)
+    for each in weights:
+        start = original.find(each)
+        outside[start : start + len(each)] = False
+    places = np.flatnonzero(outside)
+    assert len(weights) >= 3
+    assert len(places) < 3_000
+    passed, refused = [], 0
+    for _ in range(400):
+        data = bytearray(original)
+        data[rng.choice(places)] ^= 1 << rng.integers(8)
+        try:
+            check_graph(bytes(data), n_features=256, n_classes=2)
+            passed.append(bytes(data))
+        except ModelError:
+            refused += 1
+    assert refused > 100
+    answers = run_models(passed, rows, n_classes=2)
+    assert len(answers) == len(passed) > 50
+    assert not any(isinstance(answer, str) and ("stopped" in answer or "not run" in answer) for answer in answers)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import struct
+
 import numpy as np
 import pytest
+
+from live_federation import fedkt
 
 pytest.importorskip("torch")
 
@@ -117,3 +123,48 @@ def test_a_network_that_cannot_be_trained_names_the_party():
     wild = NeuralClassifier(optimiser="sgd", learning_rate=1e30, epochs=30)
     with pytest.raises(ModelError, match=r"Party 'party \d'.*ran away"):
         simulate(Solo(wild), parties(), server())
+
+
+def idx(array: np.ndarray) -> bytes:
+    return struct.pack(f">{1 + array.ndim}i", 2048 + array.ndim, *array.shape) + array.astype(np.uint8).tobytes()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Zeros and ones of 16 × 16 pixels at two clinics, as IDX files."""
+    kept = np.flatnonzero(DIGITS < 2)
+    pictures = np.kron(PIXELS[kept].reshape(-1, 8, 8) * 255, np.ones((1, 2, 2)))
+    for name, rows in (("north", slice(0, 100)), ("south", slice(100, 200)), ("public", slice(200, 300))):
+        (tmp_path / f"{name}-images-idx3-ubyte").write_bytes(idx(pictures[rows]))
+        if name != "public":
+            (tmp_path / f"{name}-labels-idx1-ubyte").write_bytes(idx(DIGITS[kept][rows]))
+    (tmp_path / "new-images-idx3-ubyte").write_bytes(idx(pictures[300:]))
+    (tmp_path / "truth").write_text(" ".join(map(str, DIGITS[kept][300:])))
+    return tmp_path
+
+
+def test_clinics_with_networks_exchange_files_and_a_party_sends_the_same_bytes_twice(folder):
+    public = folder / "public-images-idx3-ubyte"
+    fedkt(
+        *("plan", "new", "--public", public, "--label", "digit", "--classes", "0,1", "--party", "north"),
+        *("--party", "south", "--model", "cnn", "--party-model", "south=mlp", "--epochs", "15", "--subsets", "2"),
+        *("-o", folder / "plan.toml"),
+    )
+    assert "networks are trained for 15 epochs" in fedkt("plan", "check", folder / "plan.toml").out
+
+    def send(name, outbox):
+        fedkt(
+            *("party", folder / "plan.toml", "--name", name, "--data", folder / f"{name}-images-idx3-ubyte"),
+            *("--public", public, "-o", outbox, "--work", folder / "work"),
+        )
+        return (outbox / f"{name}.fedkt").read_bytes()
+
+    for name in ("north", "south"):
+        assert send(name, folder / "inbox") == send(name, folder / "again")
+    fedkt(
+        *("server", folder / "plan.toml", "--public", public, "--bundles", folder / "inbox", "-o", folder / "result"),
+    )
+    told = fedkt("predict", folder / "result" / "final.onnx", folder / "new-images-idx3-ubyte")
+    said = [row["prediction"] for row in csv.DictReader(io.StringIO(told.out))]
+    truth = (folder / "truth").read_text().split()
+    assert np.mean([one == other for one, other in zip(said, truth, strict=True)]) > 0.9

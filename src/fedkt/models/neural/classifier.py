@@ -20,8 +20,8 @@ from fedkt.models.neural.recipe import Correction, Recipe
 from fedkt.models.neural.rows import Shared, as_tensor, flat_rows, image_of, network_shape, scale_of
 from fedkt.models.neural.training import Training, Watch, check_finite, one_torch_thread, train
 
-BLOCK_VALUES = 2**22
-"""Numbers of the rows predicted at once, to bound the memory of a prediction."""
+BLOCK_VALUES = 2**19
+"""Numbers of the rows predicted at once: bounds the memory of a prediction, and is no slower than larger blocks."""
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -248,7 +248,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         self.scale_ = scale_of(rows, self.normalise, self.image_)
         shape = network_shape(rows.shape[1], self.image_)
         made = built(self.module, shape, max(len(self.outputs_), 2), int(rng.randint(2**31 - 1)))
-        self.network_ = made.to(device=self.device, dtype=DTYPES[self.dtype])
+        self.network_ = made.to(device=self.device, dtype=DTYPES[self.dtype]).eval()
 
     def _tensor(self, rows: NDArray[Any]) -> torch.Tensor:
         return as_tensor(rows, self.scale_, self.image_, device=self.device, dtype=DTYPES[self.dtype])

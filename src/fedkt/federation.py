@@ -7,24 +7,22 @@ server's function has no parameter through which a party's rows could come.
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from fedkt.bundle import Bundle, Label
 from fedkt.errors import ConfigurationError, DataError
+from fedkt.parallel import Progress, cpu_clock, in_parallel
 from fedkt.privacy import Ledger
 from fedkt.votes import Labels
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-Progress = Callable[[int, int], None]
-"""Called with how many pieces of work are done, and of how many."""
+PARTICIPATION = 0x9A27
+"""What the server's generator draws with this number: who takes part in a round."""
 
 
 @dataclass
@@ -60,6 +58,8 @@ class Side:
     """None draws privacy noise from the operating system's entropy. A seed is for tests and simulations: whoever knows
     it can take the noise off again. A live side may keep a secret one, so that a resumed run releases the same labels.
     """
+    round: int = field(default=0, kw_only=True)
+    """Which round this is, counted from 0."""
     diagnostic: bool = field(default=False, kw_only=True)
     """Keep bare votes in the diary, for the paper's data-dependent ε. For simulations only."""
     ledger: Ledger = field(default_factory=Ledger, kw_only=True)
@@ -97,6 +97,9 @@ class Party(Side):
 class Server(Side):
     """The one who asks the students: it sees public rows and bundles, nothing else."""
 
+    last: Bundle | None = field(default=None, kw_only=True)
+    """What it sent out before this round."""
+
 
 class Algorithm(ABC):
     """Two functions. Nothing else differs between FedKT and the methods it is compared with."""
@@ -107,6 +110,12 @@ class Algorithm(ABC):
     """An upper bound: only a simulation may pool the parties' rows."""
     sends: bool = True
     """Whether the bundles would travel in a live federation."""
+    participation: float = 1.0
+    """The share of the parties that take part in a round, drawn anew each time."""
+
+    def opening(self, server: Server) -> Bundle | None:
+        """What the server sends before the first round, None for nothing."""
+        return None
 
     @abstractmethod
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
@@ -124,7 +133,25 @@ class Algorithm(ABC):
 
     @abstractmethod
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
-        """What the server does with what it was sent; holds the final model (or, for SOLO, every party's own)."""
+        """What the server does with what it was sent: the bundle it would send back, or the final model."""
+
+    def finish(self, server: Server, broadcast: Bundle) -> Bundle:
+        """The final model (or, for SOLO, every party's own) behind what the server would send after a round."""
+        return broadcast
+
+
+@dataclass(frozen=True)
+class Round:
+    """What went over the wire in one round."""
+
+    number: int
+    """Counted from 0."""
+    down: Bundle | None
+    """What every party that took part was sent."""
+    up: tuple[Bundle, ...]
+    """What these parties sent."""
+    after: Bundle
+    """What the server made of it, and would send next."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +167,17 @@ class Outcome:
     cpu_seconds: float
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a simulation of several rounds can go on."""
+
+    rounds: int
+    """How many are done."""
+    broadcast: Bundle
+    shelves: dict[str, dict[str, Any]]
+    """What the parties keep from round to round, by party."""
+
+
 def simulate(
     algorithm: Algorithm,
     parties: Sequence[Party],
@@ -147,37 +185,41 @@ def simulate(
     *,
     jobs: int = 1,
     progress: Progress | None = None,
+    on_round: Callable[[Round], None] | None = None,
+    keep: Callable[[Checkpoint], None] | None = None,
+    resume: Checkpoint | None = None,
 ) -> Outcome:
-    """Play all parties and the server in this process (or `jobs` of them), as a live federation would."""
+    """Play all parties and the server in this process (or `jobs` of them), as a live federation would.
+
+    `on_round` hears what was sent in each round; `keep` is given what `resume` needs to go on after it.
+    """
     if not parties:
         raise ConfigurationError("A federation needs at least one party, got none.")
     names = [party.name for party in parties]
     if len(set(names)) != len(names):
         raise ConfigurationError(f"Every party needs a name of its own, got {', '.join(sorted(names))}.")
     started, cpu_started = time.perf_counter(), cpu_clock()
-    acting = [pool(parties)] if algorithm.pooled else list(parties)
-    broadcast: Bundle | None = None
+    members = [pool(parties)] if algorithm.pooled else list(parties)
+    first = 0 if resume is None else resume.rounds
+    for member in members if resume is not None else ():
+        member.shelf.update(resume.shelves.get(member.name, {}) if resume is not None else {})
+    broadcast = algorithm.opening(server) if resume is None else resume.broadcast
     diaries: dict[str, Diary] = {}
     bundles: tuple[Bundle, ...] = ()
-    for _ in range(algorithm.rounds):
-        # A single party (a pooled bound) spreads its own models over the cores; several are spread themselves.
-        alone = len(acting) == 1
-        own = {"jobs": jobs, "progress": progress} if alone else {"jobs": 1, "progress": None}
-        turns = [(algorithm, replace(party, **own), broadcast) for party in acting]
-        if alone:
-            results = [take_turn(turns[0])]
-        elif algorithm.together(acting):
-            sent = algorithm.party_steps(acting, broadcast, jobs=jobs, progress=progress)
-            results = [(bundle, party.diary) for bundle, party in zip(sent, acting, strict=True)]
-        else:
-            sizes = [len(party.y) for party in acting]
-            results = list(in_parallel(take_turn, turns, jobs=jobs, sizes=sizes, progress=progress))
+    for number in range(first, algorithm.rounds):
+        acting = [replace(party, round=number) for party in drawn(members, algorithm.participation, server, number)]
+        results = play(algorithm, acting, broadcast, jobs=jobs, progress=part_of(progress, number, algorithm.rounds))
         bundles = tuple(bundle for bundle, _ in results)
-        diaries = {bundle.sender: diary for bundle, diary in results}
-        broadcast = algorithm.server_step(replace(server, jobs=jobs), bundles)
+        diaries |= {bundle.sender: diary for bundle, diary in results}
+        sent = broadcast
+        broadcast = algorithm.server_step(replace(server, jobs=jobs, round=number, last=sent), bundles)
+        if on_round is not None:
+            on_round(Round(number, sent, bundles, broadcast))
+        if keep is not None:
+            keep(Checkpoint(number + 1, broadcast, {party.name: dict(party.shelf) for party in members}))
     assert broadcast is not None
     return Outcome(
-        final=broadcast,
+        final=algorithm.finish(server, broadcast),
         bundles=bundles,
         parties=diaries,
         server=server.diary,
@@ -186,49 +228,41 @@ def simulate(
     )
 
 
+def play(
+    algorithm: Algorithm, acting: list[Party], broadcast: Bundle | None, *, jobs: int, progress: Progress | None
+) -> list[tuple[Bundle, Diary]]:
+    """One round of the parties: what each sends, and what it wrote down."""
+    # A single party (a pooled bound) spreads its own models over the cores; several are spread themselves.
+    if len(acting) == 1:
+        return [take_turn((algorithm, replace(acting[0], jobs=jobs, progress=progress), broadcast))]
+    if algorithm.together(acting):
+        sent = algorithm.party_steps(acting, broadcast, jobs=jobs, progress=progress)
+        return [(bundle, party.diary) for bundle, party in zip(sent, acting, strict=True)]
+    turns = [(algorithm, replace(party, jobs=1, progress=None), broadcast) for party in acting]
+    sizes = [len(party.y) for party in acting]
+    return list(in_parallel(take_turn, turns, jobs=jobs, sizes=sizes, progress=progress))
+
+
+def drawn(parties: list[Party], participation: float, server: Server, number: int) -> list[Party]:
+    """The parties that take part in a round."""
+    count = max(1, round(participation * len(parties)))
+    if count == len(parties):
+        return parties
+    chosen = server.rng(number, PARTICIPATION).permutation(len(parties))[:count]
+    return [parties[place] for place in np.sort(chosen)]
+
+
+def part_of(progress: Progress | None, number: int, rounds: int) -> Progress | None:
+    """Progress within one of several rounds, as progress of them all."""
+    if progress is None or rounds == 1:
+        return progress
+    return lambda done, total: progress(number * total + done, rounds * total)
+
+
 def take_turn(turn: tuple[Algorithm, Party, Bundle | None]) -> tuple[Bundle, Diary]:
     """One party's step, with what it wrote down meanwhile (it may have run in another process)."""
     algorithm, party, broadcast = turn
     return algorithm.party_step(party, broadcast), party.diary
-
-
-def in_parallel(
-    work: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    *,
-    jobs: int,
-    sizes: Sequence[int] | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Result]:
-    """The results of `work` in the order of `tasks`; the largest tasks are started first."""
-    total = len(tasks)
-    if jobs == 1 or total == 1:
-        for position, task in enumerate(tasks):
-            yield work(task)
-            if progress is not None:
-                progress(position + 1, total)
-        return
-    from joblib import Parallel, delayed
-
-    weights = [0] * total if sizes is None else list(sizes)
-    order = sorted(range(total), key=lambda index: -weights[index])
-    waiting: dict[int, Result] = {}
-    following = 0
-    finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        delayed(numbered)(work, index, tasks[index]) for index in order
-    )
-    for done, (index, result) in enumerate(finished, start=1):
-        waiting[index] = result
-        if progress is not None:
-            progress(done, total)
-        while following in waiting:
-            yield waiting.pop(following)
-            following += 1
-
-
-def numbered(work: Callable[[Task], Result], index: int, task: Task) -> tuple[int, Result]:
-    """A result with the number of its task."""
-    return index, work(task)
 
 
 def pool(parties: Sequence[Party]) -> Party:
@@ -262,9 +296,3 @@ def stacked(tables: Sequence[Any]) -> Any:
 def seed_for(seed: int, name: str) -> int:
     """A party's own seed, from the seed of the run and its name: the same on any machine and in any order."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")
-
-
-def cpu_clock() -> float:
-    """CPU seconds of this process and of the workers it has waited for."""
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system

@@ -18,11 +18,12 @@ import numpy as np
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_student, learn_students, suited_roles
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
-from fedkt.federation import Algorithm, Party, Progress, Server, in_parallel
+from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import count_rows, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import Problem, fit_group, is_neural, suited
 from fedkt.models.prediction import predict_all
+from fedkt.parallel import Progress, in_parallel
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 

@@ -21,10 +21,11 @@ import numpy as np
 from fedkt.algorithms.training import Done, how_trained, train_and_ask, train_models
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
-from fedkt.federation import Algorithm, Party, Progress, Server
+from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import Problem, suited
+from fedkt.parallel import Progress
 from fedkt.privacy import Noise
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes
 

@@ -8,9 +8,10 @@ from typing import Any
 from fedkt.algorithms.pate import STUDY, tell_how
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
-from fedkt.federation import Algorithm, Party, Progress, Server
+from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.ensemble import Problem, is_neural, suited
+from fedkt.parallel import Progress
 
 
 class Solo(Algorithm):

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from fedkt.federation import in_parallel
 from fedkt.models.base import FittedModel, one_thread
 from fedkt.models.ensemble import Group, Problem, fit_group, grouped, is_neural
+from fedkt.parallel import in_parallel
 from fedkt.votes import Labels
 
 Done = Callable[[int], None]

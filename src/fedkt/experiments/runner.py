@@ -18,9 +18,10 @@ from fedkt.bundle import Bundle, pack
 from fedkt.data import DATASETS, Dataset, load
 from fedkt.data.partition import PARTITIONERS, partition
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.federation import Outcome, Party, Progress, Server, seed_for, simulate
+from fedkt.federation import Outcome, Party, Server, seed_for, simulate
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
+from fedkt.parallel import Progress
 from fedkt.privacy import Laplace, Noise, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.report import Report, accuracies, label_accuracy, mean_and_spread, notes, versions, vote_figures

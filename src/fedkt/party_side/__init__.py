@@ -12,7 +12,8 @@ from pathlib import Path
 
 from fedkt.bundle import pack
 from fedkt.errors import DataError, PrivacyError
-from fedkt.federation import Diary, Party, Progress
+from fedkt.federation import Diary, Party
+from fedkt.parallel import Progress
 from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
 from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for

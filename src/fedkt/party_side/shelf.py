@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
-from fedkt.federation import Diary, Progress, seed_for
+from fedkt.federation import Diary, seed_for
 from fedkt.models.base import FittedModel
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.onnx_rules import Limits, check_graph
+from fedkt.parallel import Progress
 from fedkt.plan import Plan
 from fedkt.transport.folder import read_at_most, write_atomically
 from fedkt.versions import versions

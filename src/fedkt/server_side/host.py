@@ -19,9 +19,10 @@ import numpy as np
 from fedkt.algorithms.levels import cautions
 from fedkt.bundle import Bundle
 from fedkt.errors import BundleError, ModelError, PlanError, PrivacyError
-from fedkt.federation import Diary, Server, cpu_clock, seed_for
+from fedkt.federation import Diary, Server, seed_for
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.prediction import predict_all
+from fedkt.parallel import cpu_clock
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, statement
 from fedkt.privacy.ledger import total_of

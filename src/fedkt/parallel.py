@@ -46,6 +46,19 @@ def in_parallel(
             following += 1
 
 
+def counted(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """A function that is told how much more is done, and passes on how much there is in all."""
+    done = 0
+
+    def more(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(done, total)
+
+    return more
+
+
 def numbered(work: Callable[[Task], Result], index: int, task: Task) -> tuple[int, Result]:
     """A result with the number of its task."""
     return index, work(task)

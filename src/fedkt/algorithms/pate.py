@@ -25,7 +25,7 @@ from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import Problem, suited
-from fedkt.parallel import Progress
+from fedkt.parallel import Progress, counted
 from fedkt.privacy import Noise
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes
 
@@ -112,14 +112,7 @@ def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress |
         return []
     n_classes = len(lessons[0].party.classes)
     total = sum(len(lesson.teachers) for lesson in lessons) + len(lessons)
-    finished = 0
-
-    def done(count: int) -> None:
-        nonlocal finished
-        finished += count
-        if progress is not None:
-            progress(finished, total)
-
+    done = counted(progress, total)
     ballots = Ballots(lessons, n_classes, jobs, done)
     with one_thread():
         problems = [studying(lesson, release_labels(lesson, ballots, number)) for number, lesson in enumerate(lessons)]

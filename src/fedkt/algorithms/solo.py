@@ -11,7 +11,7 @@ from fedkt.bundle import Bundle
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.ensemble import Problem, is_neural, suited
-from fedkt.parallel import Progress
+from fedkt.parallel import Progress, counted
 
 
 class Solo(Algorithm):
@@ -37,16 +37,8 @@ class Solo(Algorithm):
         """Every party's own model, trained at once."""
         problems = [self.problem(party) for party in parties]
         n_classes = len(parties[0].classes)
-        finished = 0
-
-        def done(count: int) -> None:
-            nonlocal finished
-            finished += count
-            if progress is not None:
-                progress(finished, len(problems))
-
         tell_how(parties[0], problems, n_classes, "models")
-        models = train_models(problems, n_classes, jobs=jobs, done=done)
+        models = train_models(problems, n_classes, jobs=jobs, done=counted(progress, len(problems)))
         return [Bundle(party.name, party.classes, (model,)) for party, model in zip(parties, models, strict=True)]
 
     def problem(self, party: Party) -> Problem:

@@ -30,6 +30,10 @@ class Problem:
     """Which rows of X these are; None for all. X itself may be shared by many problems."""
     who: str = ""
     """What messages call this model."""
+    start: tuple[NDArray[Any], ...] | None = None
+    """Weights a network starts from; None draws new ones."""
+    correction: Any = None
+    """A `neural.recipe.Correction` of the network's gradients."""
 
     @property
     def own_rows(self) -> Any:
@@ -102,7 +106,8 @@ def _kind(problem: Problem, place: int) -> Any:
 
 
 def _is_constant(problem: Problem) -> bool:
-    return len(problem.y) == 0 or bool((problem.y == problem.y[0]).all())
+    """Whether there is nothing to learn. Who was given weights goes on with them all the same."""
+    return problem.start is None and (len(problem.y) == 0 or bool((problem.y == problem.y[0]).all()))
 
 
 def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int], None] | None) -> list[FittedModel]:
@@ -111,7 +116,12 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int
     estimators = [prepared(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in problems]
     try:
         faults = fit_networks(
-            estimators, [each.own_rows for each in problems], [each.y for each in problems], ticks=ticks
+            estimators,
+            [each.own_rows for each in problems],
+            [each.y for each in problems],
+            starts=[each.start for each in problems],
+            corrections=[each.correction for each in problems],
+            ticks=ticks,
         )
     except ConfigurationError:
         raise

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from fedkt.errors import ModelError
 from fedkt.models.neural.classifier import NeuralClassifier
 from fedkt.models.neural.networks import built
+from fedkt.models.neural.recipe import Correction
 from fedkt.models.neural.rows import Shared, flat_rows, image_of, network_shape, scale_of
 from fedkt.models.neural.stack import most_in_a_stack, reason_against, train_stack
 from fedkt.models.neural.training import Ticks, check_finite, one_torch_thread, train
@@ -57,6 +58,8 @@ def fit_networks(
     rows: Sequence[Any],
     codes: Sequence[NDArray[np.int64]],
     *,
+    starts: Sequence[Sequence[NDArray[Any]] | None],
+    corrections: Sequence[Correction | None],
     ticks: Ticks | None = None,
 ) -> list[ModelError | None]:
     """Fit each (prepared) network on its rows, all of one kind in one stack; the result is the same as one by one.
@@ -64,7 +67,11 @@ def fit_networks(
     Says for each network why it cannot be used, None where it can.
     """
     shared = Shared()
-    trainings = [each.begin(X, y, shared=shared) for each, X, y in zip(estimators, rows, codes, strict=True)]
+    trainings = []
+    for estimator, X, y, start, correction in zip(estimators, rows, codes, starts, corrections, strict=True):
+        if start is not None:
+            estimator.initialise(X).set_weights(start)
+        trainings.append(estimator.begin(X, y, go_on=start is not None, correction=correction, shared=shared))
     first = estimators[0]
     with one_torch_thread():
         if len(estimators) > 1:
@@ -81,3 +88,12 @@ def _fault(estimator: NeuralClassifier) -> ModelError | None:
     except ModelError as reason:
         return reason
     return None
+
+
+def with_weights(
+    estimator: NeuralClassifier, X: Any, n_classes: int, weights: Sequence[NDArray[Any]] | None = None
+) -> NeuralClassifier:
+    """A network for rows like X with an output for every agreed class, and these weights (new ones where None)."""
+    made: NeuralClassifier = clone(estimator).set_params(classes=range(n_classes))
+    made.initialise(X)
+    return made if weights is None else made.set_weights(weights)

@@ -1,0 +1,163 @@
+"""What the methods that average weights have in common: a network goes out, trained copies come back.
+
+Every round the server sends its weights, the parties train them on their own rows, and the server averages what it
+gets back by the number of rows. FedAvg is this and nothing more; the others change a step (see their files).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.algorithms.pate import STUDY, tell_how
+from fedkt.algorithms.training import train_models
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError
+from fedkt.federation import Algorithm, Party, Server
+from fedkt.models.base import FittedModel
+from fedkt.models.catalogue import as_estimator
+from fedkt.models.ensemble import Problem, is_neural, suited
+from fedkt.parallel import Progress, counted
+
+if TYPE_CHECKING:
+    from fedkt.models.neural.recipe import Correction
+
+Weights = tuple[NDArray[Any], ...]
+ROWS = "rows"
+"""The array that says how many rows a party trained on."""
+NO_WEIGHTS = "fedkt, solo, pate and centralised take any classifier"
+
+
+class Averaging(Algorithm):
+    """Local training from common weights, then an average by rows.
+
+    `model` is a neural network; its epochs, batches and learning rate are those of a party's local training. A
+    fraction `participation` of the parties is drawn for each of the `rounds`.
+    """
+
+    title: str
+    """What messages call the method."""
+
+    def __init__(self, model: Any, *, rounds: int = 1, participation: float = 1.0) -> None:
+        self.model = model
+        self.rounds = rounds
+        self.participation = participation
+
+    def check(self) -> None:
+        """Refuse a model without weights, and impossible numbers, before anything is trained."""
+        model = as_estimator(self.model)
+        if not is_neural(model):
+            raise ConfigurationError(
+                f"{self.title} needs a model with weights; {type(model).__name__} has none. Choose mlp, cnn or a "
+                f"NeuralClassifier, or another method: {NO_WEIGHTS}."
+            )
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1:
+            raise ConfigurationError(f"The number of rounds must be a whole number of at least 1, got {self.rounds!r}.")
+        if not 0 < self.participation <= 1:
+            raise ConfigurationError(f"participation lies above 0 and at most at 1, got {self.participation!r}.")
+
+    def network(self, side: Party | Server) -> Any:
+        """The untrained network, as this side's rows ask for."""
+        return suited(as_estimator(self.model), side.public, side.image)
+
+    def together(self, parties: Sequence[Party]) -> bool:
+        """The parties' networks are of one kind: a round is one stack."""
+        return True
+
+    def opening(self, server: Server) -> Bundle | None:
+        """The common initial weights."""
+        from fedkt.models.neural.ensemble import with_weights
+
+        self.check()
+        network = self.network(server)
+        network.random_state = int(server.rng(0, STUDY).integers(2**31 - 1))
+        return weights_bundle("server", server, with_weights(network, server.public, len(server.classes)).get_weights())
+
+    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
+        """The party's weights after local training."""
+        return self.party_steps([party], broadcast, jobs=party.jobs, progress=party.progress)[0]
+
+    def party_steps(
+        self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
+    ) -> list[Bundle]:
+        """Every party's weights after local training, all trained at once."""
+        if broadcast is None:
+            raise ConfigurationError(f"{self.title} starts from weights that the server sends; it has sent none.")
+        start = weights_in(broadcast)
+        network = self.network(parties[0])
+        problems = [
+            Problem(
+                network,
+                party.X,
+                party.y,
+                party.rng(party.round, STUDY),
+                who=f"Party {party.name!r}",
+                start=start,
+                correction=self.correction(party, broadcast),
+            )
+            for party in parties
+        ]
+        n_classes = len(parties[0].classes)
+        if parties[0].round == 0:
+            tell_how(parties[0], problems, n_classes, "local models")
+        models = train_models(problems, n_classes, jobs=jobs, done=counted(progress, len(problems)))
+        return [
+            self.message(party, broadcast, tuple(model.estimator.get_weights()))
+            for party, model in zip(parties, models, strict=True)
+        ]
+
+    def correction(self, party: Party, broadcast: Bundle) -> Correction | None:
+        """What is added to this party's gradients."""
+        return None
+
+    def message(self, party: Party, broadcast: Bundle, trained: Weights) -> Bundle:
+        """What a party sends after local training."""
+        return weights_bundle(party.name, party, trained, {ROWS: np.array([len(party.y)])})
+
+    def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+        """The average of the parties' weights, by their rows."""
+        return weights_bundle("server", server, average(bundles))
+
+    def finish(self, server: Server, broadcast: Bundle) -> Bundle:
+        """The network with the server's weights."""
+        return Bundle("server", server.classes, (self.fitted(server, weights_in(broadcast)),))
+
+    def fitted(self, server: Server, weights: Weights) -> FittedModel:
+        """A network with these weights, as a trained model."""
+        from fedkt.models.neural.ensemble import with_weights
+
+        n_classes = len(server.classes)
+        network = with_weights(self.network(server), server.public, n_classes, weights)
+        return FittedModel(network, np.arange(n_classes), network.n_features_in_)
+
+
+def weights_bundle(
+    sender: str, side: Party | Server, weights: Sequence[NDArray[Any]], more: Mapping[str, NDArray[Any]] | None = None
+) -> Bundle:
+    """A message of weights, and whatever else a method sends."""
+    arrays = {f"w{place}": np.asarray(each) for place, each in enumerate(weights)}
+    return Bundle(sender, side.classes, (), arrays={**arrays, **(more or {})})
+
+
+def weights_in(bundle: Bundle, letter: str = "w") -> Weights:
+    """The weights in a message, in the network's order."""
+    named = sorted(
+        (int(name[1:]), each) for name, each in bundle.arrays.items() if name[0] == letter and name[1:].isdecimal()
+    )
+    return tuple(each for _, each in named)
+
+
+def average(bundles: Sequence[Bundle], letter: str = "w", *, by_rows: bool = True) -> Weights:
+    """The mean of the parties' weights, each counted by its rows (or once)."""
+    shares = np.array([float(bundle.arrays[ROWS][0]) if by_rows else 1.0 for bundle in bundles])
+    shares /= shares.sum()
+    sent = [weights_in(bundle, letter) for bundle in bundles]
+    return tuple(
+        sum(share * np.asarray(each, dtype=np.float64) for share, each in zip(shares, layer, strict=True)).astype(
+            layer[0].dtype
+        )
+        for layer in zip(*sent, strict=True)
+    )

@@ -1,0 +1,60 @@
+"""FedDF: average, then distil the ensemble of the parties on public rows.
+
+Lin, Kong, Stich, Jaggi: Ensemble Distillation for Robust Model Fusion in Federated Learning. NeurIPS 2020, Algorithm 1.
+
+The server starts from the average of the parties' weights and trains it on the public rows to say what the parties'
+models say together: the softmax of their mean logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from fedkt.algorithms.averaging import Averaging, average, weights_bundle, weights_in
+from fedkt.algorithms.pate import STUDY
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError
+from fedkt.federation import Server
+
+
+class FedDF(Averaging):
+    """FedAvg followed by `distil_epochs` of Adam on the public rows (by default as many as the local epochs)."""
+
+    name = "feddf"
+    title = "FedDF"
+
+    def __init__(
+        self, model: Any, *, distil_epochs: int | None = None, rounds: int = 1, participation: float = 1.0
+    ) -> None:
+        super().__init__(model, rounds=rounds, participation=participation)
+        self.distil_epochs = distil_epochs
+
+    def check(self) -> None:
+        """Refuse what cannot work."""
+        super().check()
+        if self.distil_epochs is not None and self.distil_epochs < 0:
+            raise ConfigurationError(f"distil_epochs must be at least 0, got {self.distil_epochs!r}.")
+
+    def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+        """The averaged network, taught by the parties' networks together."""
+        student = self.fitted(server, average(bundles)).estimator
+        student.set_params(
+            epochs=student.epochs if self.distil_epochs is None else self.distil_epochs,
+            warm_start=True,
+            random_state=int(server.rng(server.round, STUDY).integers(2**31 - 1)),
+        )
+        student.fit_soft(server.public, softmax(self.mean_logits(server, bundles), axis=1))
+        return weights_bundle("server", server, student.get_weights())
+
+    def mean_logits(self, server: Server, bundles: Sequence[Bundle]) -> NDArray[np.float64]:
+        """What the parties' networks say about the public rows, on average."""
+        total = np.zeros((1, len(server.classes)))
+        for bundle in bundles:
+            model = self.fitted(server, weights_in(bundle)).estimator
+            total = total + model.decision_scores(server.public).astype(np.float64)
+        return np.asarray(total / len(bundles))

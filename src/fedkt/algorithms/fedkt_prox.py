@@ -1,0 +1,75 @@
+"""FedKT-Prox: FedKT first, then rounds of FedProx from its final model.
+
+Li, He, Song: Practical One-Shot Federated Learning for Cross-Silo Setting. IJCAI 2021, the section on multiple rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedkt.algorithms.averaging import weights_bundle
+from fedkt.algorithms.fedkt import FedKT
+from fedkt.algorithms.fedprox import FedProx
+from fedkt.bundle import Bundle
+from fedkt.errors import ModelError
+from fedkt.federation import Algorithm, Party, Server
+from fedkt.models.base import FittedModel
+from fedkt.parallel import Progress
+
+
+class FedKTProx(Algorithm):
+    """One round of FedKT and `rounds` − 1 of FedProx; `settings` are FedKT's."""
+
+    name = "fedkt-prox"
+
+    def __init__(
+        self, model: Any, *, mu: float = 0.1, rounds: int = 2, participation: float = 1.0, **settings: Any
+    ) -> None:
+        self.model = model
+        self.rounds = rounds
+        self.participation = participation
+        self.first = FedKT(model, **settings)
+        self.then = FedProx(model, mu=mu, rounds=max(1, rounds - 1), participation=participation)
+
+    def check(self) -> None:
+        """Refuse what cannot work."""
+        self.then.check()
+        self.first.check()
+
+    def opening(self, server: Server) -> Bundle | None:
+        """Nothing: FedKT starts at the parties."""
+        self.check()
+        return None
+
+    def acting(self, side: Party | Server) -> FedKT | FedProx:
+        """The method of this round."""
+        return self.first if side.round == 0 else self.then
+
+    def together(self, parties: Sequence[Party]) -> bool:
+        """The parties' networks are of one kind."""
+        return True
+
+    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
+        """Students in the first round, weights in the others."""
+        return self.acting(party).party_step(party, broadcast)
+
+    def party_steps(
+        self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
+    ) -> list[Bundle]:
+        """The same for all parties at once."""
+        return self.acting(parties[0]).party_steps(parties, broadcast, jobs=jobs, progress=progress)
+
+    def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+        """The weights of FedKT's final model in the first round, averages in the others."""
+        step = self.acting(server).server_step(server, bundles)
+        if server.round > 0:
+            return step
+        final = step.models[0]
+        if not isinstance(final, FittedModel) or final.estimator is None:
+            raise ModelError("FedKT's final model saw one class only, so there are no weights to go on with.")
+        return weights_bundle("server", server, final.estimator.get_weights())
+
+    def finish(self, server: Server, broadcast: Bundle) -> Bundle:
+        """The network with the server's weights."""
+        return self.then.finish(server, broadcast)

@@ -24,7 +24,6 @@ import platform
 import subprocess
 import sys
 import time
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -176,7 +175,7 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
             kind: {size: round(median(values)) for size, values in by_size.items()} for kind, by_size in speeds.items()
         },
         "machine": machine(),
-        "versions": {**versions(), "torch": version("torch")},
+        "versions": versions(),
     }
 
 
@@ -214,10 +213,10 @@ def tables(result: dict[str, Any]) -> str:
     cpu, single, two = result["ratios"].values()
     lines += [
         "",
-        f"The loader takes {cpu:.1f} × the CPU seconds of the stacks, fedkt's own loop without stacks {single:.1f} ×; "
-        f"two processes end {two:.1f} × sooner than one (by the clock, which other work on the machine disturbs; the "
-        "peak is that of the largest process). CPU seconds and memory are those of the whole process: imports, data, "
-        "training, votes, test.",
+        f"In CPU seconds the loader takes {cpu:.1f} × as long as the stacks, fedkt's own loop one at a time "
+        f"{single:.1f} ×; by the clock, which other work on the machine disturbs, one process takes {two:.1f} × as "
+        "long as two. CPU seconds are those of the whole process and its children: imports, data, training, votes, "
+        "test. The peak is that of the largest process.",
         "",
         "Rows trained on per CPU second, by the number of networks in a stack (1 is the plain loop):",
         "",

@@ -163,7 +163,8 @@ def test_a_plan_with_keys_takes_only_what_their_owners_have_signed(folder):
     said = json.loads(fedkt("inspect", bundle, "--plan", folder / "plan.toml", "--json").out)
     assert said["signature"].startswith("right")
     assert said["verdict"] == "the server would count it"
-    unsigned = Bundle("north", read_plan(folder / "plan.toml").classes, (), said["plan"])
+    plan = read_plan(folder / "plan.toml")
+    unsigned = Bundle("north", plan.classes, read_bundle_models(bundle, plan), said["plan"])
     bundle.write_bytes(pack(unsigned, check_rows=np.zeros((1, said["features"]), np.float32)))
     with pytest.raises(BundleError, match="not signed"):
         server(folder, "--min-parties", "1")

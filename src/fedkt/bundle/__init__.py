@@ -2,13 +2,16 @@
 
     bundle.zip
     ├── manifest.json    format, party, plan, classes, versions, at level L2 a privacy claim; name, size and SHA-256
-    │                    of every model
+    │                    of every model, and kind and shape besides of every array
     ├── manifest.sig     64 bytes, Ed25519 over manifest.json; optional
-    └── models/0.onnx …  one per student
+    ├── models/0.onnx …  one per student
+    └── arrays/0.bin …   weights, for methods that average them: little-endian numbers, nothing else
 
-There is no field for votes or anything else computed from a party's rows; a claim at level L2 says how many teachers
-voted, which is the number of rows where these are fewer than the agreed subsets. Received bytes are distrusted in
-this order: sizes, names, signature, manifest, plan, classes, digests, graphs. Nothing is built before it is checked.
+There is no field for votes or anything else computed from a party's rows but what it trained; a claim at level L2 says
+how many teachers voted, which is the number of rows where these are fewer than the agreed subsets. An array could hold
+anything, so who unpacks says which are expected, and FedKT's server expects none. Received bytes are distrusted in
+this order: sizes, names, signature, manifest, digests, plan, classes, arrays, graphs. Nothing is built before it is
+checked.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from typing import TYPE_CHECKING, Any, cast
 from fedkt.errors import BundleError, ConfigurationError, ModelError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from fedkt.bundle.archive import Archive
     from fedkt.bundle.manifest import Claim, Manifest
     from fedkt.models.base import FittedModel, Model
     from fedkt.models.onnx_rules import Limits
@@ -51,25 +54,32 @@ class Bundle:
     """Trained models: native in a simulation, OnnxModel once they have travelled."""
     plan: str = ""
     """The digest of the plan it was made under."""
-    arrays: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """Named arrays, for algorithms that send weights; they do not travel as bytes yet."""
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Named arrays of float32, float64 or int64, for algorithms that send weights."""
     claim: Claim | None = None
     """What the sender says its noise promises (level L2), not checked yet."""
 
 
-def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None, claim: Claim | None = None) -> bytes:
+def pack(
+    bundle: Bundle,
+    *,
+    check_rows: ArrayLike | None = None,
+    n_features: int | None = None,
+    key: SigningKey | None = None,
+    claim: Claim | None = None,
+) -> bytes:
     """The bundle as bytes, the same bytes for the same bundle, signed if a key is given.
 
     `claim` is what the noise promises; without it the bundle's own, which it has where it was received with one.
-    Models that are not ONNX yet are converted and must label every one of `check_rows` as before.
+    Models that are not ONNX yet are converted and must label every one of `check_rows` as before. A bundle of arrays
+    only needs no such rows: `n_features` says how many columns the agreed rows have.
     """
+    from fedkt.bundle.arrays import array_members
     from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest
     from fedkt.models.exchange import OnnxModel, to_onnx
     from fedkt.versions import versions
 
-    if bundle.arrays:
-        raise BundleError(f"The bundle of {bundle.sender!r} holds arrays {sorted(bundle.arrays)}; only models travel.")
-    width = _width(check_rows)
+    width = _width(bundle, check_rows, n_features)
     graphs: list[bytes] = []
     for place, model in enumerate(bundle.models):
         if isinstance(model, OnnxModel):
@@ -77,7 +87,8 @@ def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None
             continue
         try:
             native = cast("FittedModel", model)
-            converted = to_onnx(native, n_features=width, n_classes=len(bundle.classes), check_rows=check_rows)
+            rows = cast("ArrayLike", check_rows)
+            converted = to_onnx(native, n_features=width, n_classes=len(bundle.classes), check_rows=rows)
         except ModelError as reason:
             raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason
         graphs.append(converted.data)
@@ -85,6 +96,7 @@ def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None
         FileEntry(name=f"models/{place}.onnx", size=len(data), sha256=hashlib.sha256(data).hexdigest())
         for place, data in enumerate(graphs)
     ]
+    arrays = array_members(bundle.arrays, bundle.sender)
     try:
         manifest = Manifest(
             format=FORMAT,
@@ -95,16 +107,18 @@ def pack(bundle: Bundle, *, check_rows: ArrayLike, key: SigningKey | None = None
             n_features=width,
             versions=versions(),
             files=tuple(files),
+            arrays=tuple(entry for entry, _ in arrays),
             claim=claim if claim is not None else bundle.claim,
         )
     except ValueError as reason:
         raise BundleError(f"The bundle of {bundle.sender!r} cannot be described: {reason}") from reason
-    said = manifest.model_dump(mode="json", exclude_none=True)
+    said = manifest.model_dump(mode="json", exclude_none=True, exclude=None if arrays else {"arrays"})
     text = json.dumps(said, ensure_ascii=False, indent=1, sort_keys=True).encode()
     members = [(MANIFEST, text)]
     if key is not None:
         members.append((SIGNATURE, key.sign(text)))
     members += [(entry.name, data) for entry, data in zip(files, graphs, strict=True)]
+    members += [(f"arrays/{place}.bin", content) for place, (_, content) in enumerate(arrays)]
     return _zipped(members)
 
 
@@ -116,6 +130,7 @@ def unpack(
     classes: Sequence[Label],
     n_features: int,
     max_models: int | None = None,
+    arrays: Mapping[str, tuple[int, ...]] | None = None,
     parties: Collection[str] | None = None,
     keys: Mapping[str, str] | None = None,
     limits: Limits | None = None,
@@ -123,8 +138,11 @@ def unpack(
     """The bundle in received bytes, or a BundleError that names the source and the reason.
 
     `keys` maps party names to public keys: a party with a key must have signed. `parties` are those expected, None for
-    any. `source` is what messages call the bytes before the sender is known, for instance the file's name.
+    any. `arrays` are those expected, by name and shape: exactly these must be there, None for none at all; whether they
+    are float32, float64 or int64 is the sender's choice. Who expects no models says `max_models=0`. `source` is what
+    messages call the bytes before the sender is known, for instance the file's name.
     """
+    from fedkt.bundle.arrays import array_from, check_names_and_shapes
     from fedkt.models.exchange import OnnxModel
     from fedkt.models.onnx_rules import Limits, check_graph
 
@@ -150,6 +168,11 @@ def unpack(
     most = bounds.models if max_models is None else max_models
     if len(manifest.files) > most:
         raise BundleError(f"{who} holds too many models: {len(manifest.files)}, where the plan allows {most}.")
+    check_names_and_shapes(manifest.arrays, arrays, who)
+    received = {
+        entry.name: array_from(entry, archive.read(f"arrays/{place}.bin"), who)
+        for place, entry in enumerate(manifest.arrays)
+    }
     models: list[Model] = []
     for place, entry in enumerate(manifest.files):
         graph = archive.read(entry.name)
@@ -158,7 +181,7 @@ def unpack(
         except ModelError as reason:
             raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
         models.append(OnnxModel(graph, n_features, len(classes), f"model {place} of {manifest.party!r}"))
-    return Bundle(manifest.party, tuple(classes), tuple(models), manifest.plan, claim=manifest.claim)
+    return Bundle(manifest.party, tuple(classes), tuple(models), manifest.plan, received, manifest.claim)
 
 
 def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, limits: Limits | None = None) -> Manifest:
@@ -168,7 +191,7 @@ def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, lim
     return _opened(data, source, keys or {}, limits or Limits())[1]
 
 
-def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> tuple[Any, Manifest]:
+def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> tuple[Archive, Manifest]:
     """The archive and its manifest, once every check that needs no plan has passed."""
     from fedkt.bundle.archive import Archive
     from fedkt.bundle.manifest import parse_manifest
@@ -185,16 +208,23 @@ def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -
             f"Ask {manifest.party!r} to sign it."
         )
     who = f"Bundle from {manifest.party!r} ({source})"
-    listed = [entry.name for entry in manifest.files]
+    models, arrays = manifest.files, manifest.arrays
+    listed = [(entry.name, entry.size, entry.sha256) for entry in models]
+    listed += [(f"arrays/{place}.bin", entry.size, entry.sha256) for place, entry in enumerate(arrays)]
     present = [name for name in archive.names if name not in (MANIFEST, SIGNATURE)]
-    if listed != present:
-        raise BundleError(f"{who}: the manifest lists {len(listed)} models, the archive has {len(present)} members.")
-    for entry in manifest.files:
-        content = archive.read(entry.name)
-        if len(content) != entry.size:
-            raise BundleError(f"{who}: {entry.name} has {len(content)} bytes, its manifest says size {entry.size}.")
-        if hashlib.sha256(content).hexdigest() != entry.sha256:
-            raise BundleError(f"{who}: {entry.name} does not match its digest. It was damaged or changed on the way.")
+    if [name for name, _, _ in listed] != present:
+        raise BundleError(
+            f"{who}: the manifest lists {len(models)} models and {len(arrays)} arrays, but the archive's "
+            f"{len(present)} members are others."
+        )
+    if not listed:
+        raise BundleError(f"{who} holds neither models nor arrays.")
+    for name, size, digest in listed:
+        content = archive.read(name)
+        if len(content) != size:
+            raise BundleError(f"{who}: {name} has {len(content)} bytes, its manifest says size {size}.")
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise BundleError(f"{who}: {name} does not match its digest. It was damaged or changed on the way.")
     return archive, manifest
 
 
@@ -225,10 +255,21 @@ def _same(ours: Sequence[Label], theirs: Sequence[Label]) -> bool:
     return len(ours) == len(theirs) and all(type(a) is type(b) and a == b for a, b in zip(ours, theirs, strict=True))
 
 
-def _width(check_rows: Any) -> int:
+def _width(bundle: Bundle, check_rows: Any, n_features: int | None) -> int:
+    """The columns of the agreed rows; a bundle that cannot be packed for want of something is refused here."""
+    if not bundle.models and not bundle.arrays:
+        raise BundleError(f"The bundle of {bundle.sender!r} holds neither models nor arrays: there is nothing to send.")
+    if check_rows is None:
+        if bundle.models:
+            raise BundleError(f"The bundle of {bundle.sender!r} holds models: packing them needs check rows.")
+        if n_features is None:
+            raise BundleError("Packing arrays needs n_features, the number of columns of the agreed rows.")
+        return n_features
     shape = getattr(check_rows, "shape", None)
     if shape is None or len(shape) != 2:
         raise BundleError(f"Packing needs check rows as a table (rows × columns), got the shape {shape}.")
+    if n_features not in (None, shape[1]):
+        raise BundleError(f"The check rows have {shape[1]} columns, but n_features is {n_features}.")
     return int(shape[1])
 
 
@@ -240,8 +281,10 @@ def _zipped(members: Sequence[tuple[str, bytes]]) -> bytes:
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             info.create_system = 3
             info.external_attr = 0o600 << 16
-            # What compresses too well looks like a zip bomb to the receiver: it travels as it is.
-            bomb_like = len(content) > 90 * len(zlib.compress(content, 6))
-            info.compress_type = zipfile.ZIP_STORED if bomb_like else zipfile.ZIP_DEFLATED
+            # What compresses too well looks like a zip bomb to the receiver: it travels as it is. So do arrays of which
+            # compressing saves less than a tenth, as it does for the weights of networks in float32.
+            size, packed = len(content), len(zlib.compress(content, 6))
+            as_it_is = size > 90 * packed or (name.startswith("arrays/") and 10 * packed > 9 * size)
+            info.compress_type = zipfile.ZIP_STORED if as_it_is else zipfile.ZIP_DEFLATED
             archive.writestr(info, content, compresslevel=6)
     return buffer.getvalue()

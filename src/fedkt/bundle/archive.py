@@ -18,7 +18,7 @@ from fedkt.errors import BundleError
 if TYPE_CHECKING:
     from fedkt.models.onnx_rules import Limits
 
-MODEL_NAME = re.compile(r"models/(0|[1-9][0-9]{0,5})\.onnx")
+MEMBER_NAME = re.compile(r"models/(0|[1-9][0-9]{0,5})\.onnx|arrays/(0|[1-9][0-9]{0,5})\.bin")
 LOCAL = struct.Struct("<4s5H3L2H")
 
 
@@ -75,7 +75,7 @@ class Archive:
         if end < 0 or self._data[end : end + 4] != b"PK\x05\x06":
             raise self._refused("it is not a zip archive, was cut short, or has bytes after its end.")
         members = int.from_bytes(self._data[end + 10 : end + 12], "little")
-        if members > self._bounds.models + 2:
+        if members > self._bounds.models + self._bounds.arrays + 2:
             raise self._refused(f"it has too many members: {members}.")
         try:
             with zipfile.ZipFile(io.BytesIO(self._data)) as opened:
@@ -89,17 +89,24 @@ class Archive:
     def _check_names(self) -> None:
         for member, name in zip(self._members, self.names, strict=True):
             if member.orig_filename != name or not (
-                name in ("manifest.json", "manifest.sig") or MODEL_NAME.fullmatch(name)
+                name in ("manifest.json", "manifest.sig") or MEMBER_NAME.fullmatch(name)
             ):
                 raise self._refused(f"the member name {member.orig_filename[:100]!r} has no place in a bundle.")
         if len(set(self.names)) != len(self.names):
             raise self._refused("a member name appears twice (duplicate).")
         if "manifest.json" not in self.names:
             raise self._refused("manifest.json is missing.")
-        models = [name for name in self.names if name.startswith("models/")]
-        start = ["manifest.json", "manifest.sig"] if "manifest.sig" in self.names else ["manifest.json"]
-        if self.names != start + [f"models/{place}.onnx" for place in range(len(models))]:
-            raise self._refused("its members are not manifest.json, models/0.onnx, models/1.onnx, … in this order.")
+        models = sum(name.startswith("models/") for name in self.names)
+        arrays = sum(name.startswith("arrays/") for name in self.names)
+        if models > self._bounds.models or arrays > self._bounds.arrays:
+            raise self._refused(f"it has too many members: {models} models and {arrays} arrays.")
+        order = ["manifest.json", "manifest.sig"] if "manifest.sig" in self.names else ["manifest.json"]
+        order += [f"models/{place}.onnx" for place in range(models)]
+        order += [f"arrays/{place}.bin" for place in range(arrays)]
+        if self.names != order:
+            raise self._refused(
+                "its members are not manifest.json, models/0.onnx, models/1.onnx, …, arrays/0.bin, … in this order."
+            )
 
     def _check_member(self, member: zipfile.ZipInfo, place: int) -> int:
         """The place after a member, which must start where the one before it ended."""
@@ -108,7 +115,7 @@ class Archive:
             raise self._refused(f"{name} is encrypted or uses zip features (flags) that a bundle does not need.")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise self._refused(f"{name} uses a compression other than stored or deflated.")
-        cap = self._bounds.member_bytes if name.startswith("models/") else self._bounds.manifest_bytes
+        cap = self._bounds.manifest_bytes if name.startswith("manifest.") else self._bounds.member_bytes
         if member.file_size > cap:
             raise self._refused(
                 f"{name} declares {member.file_size} bytes, which is too large; at most {cap} are read."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
 
 from fedkt.errors import BundleError
 
@@ -13,6 +15,11 @@ FORMAT = 1
 
 Text = Annotated[str, Field(max_length=200)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+KINDS = {"float32": 4, "float64": 8, "int64": 8}
+"""What an array's numbers may be, and the bytes of one."""
+ARRAY_NAME = r"^[a-z][a-z0-9_.-]{0,99}$"
+MOST_AXES = 8
 
 
 class FileEntry(BaseModel):
@@ -22,6 +29,24 @@ class FileEntry(BaseModel):
     name: Annotated[str, Field(pattern=r"^models/(0|[1-9][0-9]{0,5})\.onnx$")]
     size: Annotated[int, Field(ge=1, le=2**40)]
     sha256: Digest
+
+
+class ArrayEntry(BaseModel):
+    """One array in the bundle; the place in the list is the place in the archive: arrays/0.bin, arrays/1.bin, …"""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    name: Annotated[str, Field(pattern=ARRAY_NAME)]
+    kind: Literal["float32", "float64", "int64"]
+    shape: Annotated[tuple[Annotated[int, Field(ge=1, le=2**40)], ...], Field(max_length=MOST_AXES)]
+    size: Annotated[int, Field(ge=1, le=2**40)]
+    sha256: Digest
+
+    @model_validator(mode="after")
+    def _size_fits_the_shape(self) -> Self:
+        # Python's whole numbers do not overflow, so no product of eight large axes comes out small.
+        if math.prod(self.shape) * KINDS[self.kind] != self.size:
+            raise ValueError(f"size {self.size} is not the shape {self.shape} times {KINDS[self.kind]} bytes")
+        return self
 
 
 class Claim(BaseModel):
@@ -67,8 +92,17 @@ class Manifest(BaseModel):
     n_features: Annotated[int, Field(ge=1, le=2**24)]
     versions: Annotated[dict[Text, Text], Field(max_length=20)]
     files: Annotated[tuple[FileEntry, ...], Field(max_length=100_000)]
+    arrays: Annotated[tuple[ArrayEntry, ...], Field(max_length=100_000)] = ()
+    """Only where arrays are sent, sorted by name; without any, the field is left out."""
     claim: Claim | None = None
     """Only at level L2."""
+
+    @field_validator("arrays")
+    @classmethod
+    def _each_name_once_and_in_order(cls, arrays: tuple[ArrayEntry, ...]) -> tuple[ArrayEntry, ...]:
+        if any(one.name >= next_.name for one, next_ in itertools.pairwise(arrays)):
+            raise ValueError("the names are not sorted, or one appears twice")
+        return arrays
 
 
 def parse_manifest(text: bytes, source: str) -> Manifest:

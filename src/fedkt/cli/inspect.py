@@ -34,11 +34,11 @@ def inspect(
         print_json(said)
         return
     for key, value in said.items():
-        if key != "models":
+        if key not in ("models", "arrays"):
             stdout.print(f"{key:<12} {in_words(value)}", markup=False, highlight=False, soft_wrap=True)
-    for model in said["models"]:
-        stdout.print(f"{model['name']}", markup=False, highlight=False)
-        for key, value in model.items():
+    for part in [*said["models"], *said.get("arrays", [])]:
+        stdout.print(f"{part['name']}", markup=False, highlight=False)
+        for key, value in part.items():
             if key != "name":
                 stdout.print(f"  {key:<10} {in_words(value)}", markup=False, highlight=False, soft_wrap=True)
 
@@ -48,7 +48,7 @@ def in_words(value: Any) -> str:
     if isinstance(value, dict):
         text = ", ".join(f"{key} {in_words(each)}" for key, each in value.items())
     elif isinstance(value, (list, tuple)):
-        text = ", ".join(map(str, value[:20])) + (f", … ({len(value)} in all)" if len(value) > 20 else "")
+        text = (", ".join(map(str, value[:20])) or "()") + (f", … ({len(value)} in all)" if len(value) > 20 else "")
     else:
         text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     return "".join(each if each.isprintable() else "?" for each in text)

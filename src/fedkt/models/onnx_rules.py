@@ -44,10 +44,12 @@ class Limits:
 
     bundle_bytes: int = 256 * 2**20
     member_bytes: int = 64 * 2**20
+    """A model, or an array."""
     manifest_bytes: int = 2**20
     unpacked_bytes: int = 2**30
     """All members of a bundle together."""
     models: int = 1_000
+    arrays: int = 1_000
     ratio: int = 100
     """How many times larger than its compressed form a member may be."""
     nodes: int = 2_000

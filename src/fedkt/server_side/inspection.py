@@ -35,7 +35,7 @@ def describe_file(path: Path, plan: Plan | None = None) -> dict[str, Any]:
 
 
 def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]:
-    """A party's bundle: its manifest, its signature, its models."""
+    """A party's bundle: its manifest, its signature, its models, its arrays."""
     from fedkt.server_side.inbox import look
 
     manifest = peek(data, source=str(path))
@@ -49,9 +49,10 @@ def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any
         signature = f"there is one, but the plan lists no key for {manifest.party!r}"
     else:
         signature = signature_state(data, path, plan)
+    what = " and ".join(each for each, held in (("students", manifest.files), ("arrays", manifest.arrays)) if held)
     said: dict[str, Any] = {
         "file": str(path),
-        "kind": "bundle of students",
+        "kind": f"bundle of {what}",
         "bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
         "party": manifest.party,
@@ -70,6 +71,11 @@ def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any
         {"name": entry.name, "bytes": entry.size, "sha256": entry.sha256, **graph(archive.read(entry.name), shape)}
         for entry in manifest.files
     ]
+    if manifest.arrays:
+        said["arrays"] = [
+            {"name": entry.name, "kind": entry.kind, "shape": entry.shape, "bytes": entry.size, "sha256": entry.sha256}
+            for entry in manifest.arrays
+        ]
     return said
 
 

@@ -6,17 +6,56 @@ from collections.abc import Callable
 from typing import Any
 
 from fedkt.algorithms.centralised import Centralised
+from fedkt.algorithms.fedavg import FedAvg
+from fedkt.algorithms.feddf import FedDF
 from fedkt.algorithms.fedkt import FedKT
+from fedkt.algorithms.fedkt_prox import FedKTProx
+from fedkt.algorithms.fedprox import FedProx
 from fedkt.algorithms.pate import PATE
+from fedkt.algorithms.scaffold import Scaffold
 from fedkt.algorithms.solo import Solo
 from fedkt.federation import Algorithm
 
 Maker = Callable[..., Algorithm]
 
 
+FEDKT_SETTINGS = ("teacher", "student", "final", "partitions", "subsets", "level", "noise", "queries")
+ROUNDS = ("rounds", "participation")
+
+
+def chosen(settings: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Those of the run's settings that a method knows; None leaves a method its own default."""
+    return {name: settings[name] for name in names if settings.get(name) is not None}
+
+
 def make_fedkt(model: Any, **settings: Any) -> FedKT:
     """FedKT with the run's settings."""
-    return FedKT(model, **{name: value for name, value in settings.items() if name != "parties"})
+    return FedKT(model, **chosen(settings, *FEDKT_SETTINGS))
+
+
+def make_fedkt_prox(model: Any, **settings: Any) -> FedKTProx:
+    """FedKT, then rounds of FedProx."""
+    return FedKTProx(model, **chosen(settings, "mu", *ROUNDS, *FEDKT_SETTINGS))
+
+
+def make_fedavg(model: Any, **settings: Any) -> FedAvg:
+    """Averages by rows."""
+    return FedAvg(model, **chosen(settings, *ROUNDS))
+
+
+def make_fedprox(model: Any, **settings: Any) -> FedProx:
+    """Averages by rows, with a proximal term."""
+    return FedProx(model, **chosen(settings, "mu", *ROUNDS))
+
+
+def make_scaffold(model: Any, **settings: Any) -> Scaffold:
+    """Averages with control variates."""
+    return Scaffold(model, **chosen(settings, "learning_rate", *ROUNDS))
+
+
+def make_feddf(model: Any, **settings: Any) -> FedDF:
+    """Averages, distilled on the public rows."""
+    return FedDF(model, **chosen(settings, *ROUNDS))
 
 
 def make_pate(model: Any, *, parties: int, teacher: Any = None, student: Any = None, **_: Any) -> PATE:
@@ -39,6 +78,22 @@ ALGORITHMS: dict[str, Maker] = {
     "solo": make_solo,
     "pate": make_pate,
     "centralised": make_centralised,
+    "fedavg": make_fedavg,
+    "fedprox": make_fedprox,
+    "scaffold": make_scaffold,
+    "feddf": make_feddf,
+    "fedkt-prox": make_fedkt_prox,
 }
 
-__all__ = ["ALGORITHMS", "PATE", "Centralised", "FedKT", "Solo"]
+__all__ = [
+    "ALGORITHMS",
+    "PATE",
+    "Centralised",
+    "FedAvg",
+    "FedDF",
+    "FedKT",
+    "FedKTProx",
+    "FedProx",
+    "Scaffold",
+    "Solo",
+]

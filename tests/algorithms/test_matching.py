@@ -220,6 +220,13 @@ def test_sweeps_mend_what_the_first_placing_got_wrong():
     assert width(1) == 1
 
 
+def test_the_widest_party_is_placed_first():
+    wide = np.diag([4.0, 5.0, 6.0])
+    prior = Prior(sigma0=1e3, sigma=0.1, gamma=1e-3, iterations=0)
+    places, _ = match_layer([wide[[2, 0]], wide], [np.full(3, 100.0)] * 2, prior=prior, rng=np.random.default_rng(0))
+    assert [own.tolist() for own in places] == [[2, 0], [0, 1, 2]]
+
+
 def test_single_precision_stays_single():
     parties = [[part.astype(np.float32) for part in network(TWO_LAYERS, seed)] for seed in range(2)]
     assert {part.dtype for part in merged(parties)} == {np.dtype(np.float32)}

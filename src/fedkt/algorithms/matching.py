@@ -41,9 +41,12 @@ NOWHERE: Places = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Prior:
-    """The hyperparameters, with the values the published experiments on MNIST start from.
+    """The hyperparameters, with the defaults of the published experiments.
 
     The posterior mean shrinks towards 0: an atom that m parties share is their mean times m / (m + σ² / σ0²).
+
+    The authors' program passes variances by these names (its sigma of 0.1 is σ = √0.1 here), expects biases around 0.1
+    instead of 0, and counts the log odds of an atom in use half. Here they count in full, as the model has it.
     """
 
     sigma0: float = 1.0
@@ -51,7 +54,7 @@ class Prior:
     sigma: float = 1.0
     """σ: how far a party's neuron lies from its atom."""
     gamma: float = 1.0
-    """γ0: mass of the Beta process, the number of atoms that one party alone is expected to use."""
+    """γ0: mass of the Beta process, the number of atoms that a party is expected to use."""
     iterations: int = 5
     """Sweeps over the parties, after the one that places each party for the first time."""
 
@@ -130,7 +133,7 @@ def match_layer(
 
     `neurons[j]` has a row for each neuron of party j, `precisions[j]` is 1 / σ_j² of each of its columns. The parties
     are placed one after the other, the widest first; then each sweep takes every party out once, in random order, and
-    assigns its neurons anew with all others fixed. No step lowers the posterior.
+    assigns its neurons anew. A step is exact: nothing is more probable for a party, given where the others are.
     """
     n_parties = len(neurons)
     first = sorted(range(n_parties), key=lambda party: -len(neurons[party]))

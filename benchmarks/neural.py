@@ -52,7 +52,8 @@ PARTIES, PARTITIONS, SUBSETS, BETA, SEED = 10, 2, 5, 0.5, 0
 def fedkt_one_way(way: str, epochs: int, data_dir: Path | None) -> dict[str, Any]:
     """Accuracies of one whole run (in a process of its own)."""
     from fedkt.data import load
-    from fedkt.experiments.runner import Setting, assemble, draw_parties, run
+    from fedkt.experiments.runner import assemble, draw_parties, run
+    from fedkt.experiments.setting import Setting
 
     setting = Setting(
         "mnist",

@@ -16,7 +16,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from fedkt.data import load
-from fedkt.experiments.runner import Setting, draw_parties, stored
+from fedkt.experiments.results import stored
+from fedkt.experiments.runner import draw_parties
+from fedkt.experiments.setting import Setting
 from fedkt.transport.folder import write_atomically
 
 RESULTS = Path(__file__).parent / "results"

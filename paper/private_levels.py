@@ -28,7 +28,9 @@ from fedkt.algorithms import FedKT
 from fedkt.algorithms.levels import calibrated
 from fedkt.algorithms.pate import CUT, TIES, cut, study, teach
 from fedkt.data import Dataset, load
-from fedkt.experiments.runner import Setting, append_line, assemble, draw_parties
+from fedkt.experiments.results import append_line
+from fedkt.experiments.runner import assemble, draw_parties
+from fedkt.experiments.setting import Setting
 from fedkt.federation import Party, Server, seed_for
 from fedkt.models.base import fit_model, one_thread
 from fedkt.models.catalogue import Roles, as_estimator, roles

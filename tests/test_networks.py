@@ -19,7 +19,8 @@ from torch import nn
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, Solo
 from fedkt.errors import ConfigurationError, ModelError
-from fedkt.experiments.runner import Setting, run
+from fedkt.experiments.runner import run
+from fedkt.experiments.setting import Setting
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.catalogue import trained_for
 from fedkt.models.neural.classifier import NeuralClassifier

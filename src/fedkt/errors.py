@@ -2,6 +2,7 @@
 
     FedKTError
     ├── ConfigurationError   a choice that cannot work (level, model, number of subsets, …); also a ValueError
+    │   └── UnsuitedModel    a method that cannot take this model: an empty cell of a comparison
     ├── DataError            rows, columns, labels or files that do not fit; also a ValueError
     ├── ModelError           a classifier could not be trained, converted or run
     ├── PlanError            a plan.toml that is wrong or is not the one agreed on
@@ -18,6 +19,10 @@ class FedKTError(Exception):
 
 class ConfigurationError(FedKTError, ValueError):
     """A choice that cannot work."""
+
+
+class UnsuitedModel(ConfigurationError):
+    """A method that cannot take the model it was given."""
 
 
 class DataError(FedKTError, ValueError):

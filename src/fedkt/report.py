@@ -54,6 +54,11 @@ class Report:
     """Where the rows came from, in words: a dataset may have parts that not everybody has."""
     epochs: int | None = None
     """How often neural networks saw their rows."""
+    rounds: int = 1
+    bytes_received: int | None = None
+    """By the parties, in all rounds."""
+    history: tuple[dict[str, Any], ...] = ()
+    """Accuracy and bytes after each round, where there are several."""
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain JSON values."""

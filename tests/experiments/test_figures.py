@@ -21,7 +21,7 @@ from fedkt.experiments.figures import (
     vote_histograms,
     without_shared_word,
 )
-from fedkt.experiments.runner import Summary
+from fedkt.experiments.results import Summary
 
 SVG = "{http://www.w3.org/2000/svg}"
 OWNERS = np.array(["north", "north", "south", "south", "south", "west"])

@@ -7,7 +7,9 @@ import pytest
 
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.experiments import runner
-from fedkt.experiments.runner import Setting, run, run_all, summarise
+from fedkt.experiments.results import summarise
+from fedkt.experiments.runner import run, run_all
+from fedkt.experiments.setting import Setting
 from real_data import DATA_DIR, needs_real_data
 
 QUICK = Setting("digits", model="tree", parties=3, partitions=1, subsets=2)

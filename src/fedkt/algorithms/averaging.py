@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedkt.algorithms.pate import STUDY, tell_how
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError
+from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
@@ -50,7 +50,7 @@ class Averaging(Algorithm):
         """Refuse a model without weights, and impossible numbers, before anything is trained."""
         model = as_estimator(self.model)
         if not is_neural(model):
-            raise ConfigurationError(
+            raise UnsuitedModel(
                 f"{self.title} needs a model with weights; {type(model).__name__} has none. Choose mlp, cnn or a "
                 f"NeuralClassifier, or another method: {NO_WEIGHTS}."
             )

@@ -15,9 +15,12 @@ def compare(
     context: typer.Context,
     dataset: options.Dataset,
     extra: options.Extra = False,
-    algorithms: Annotated[str, typer.Option(help="Comma-separated: fedkt, solo, pate, centralised.")] = (
-        "fedkt,solo,pate,centralised"
-    ),
+    algorithms: Annotated[
+        str,
+        typer.Option(
+            help="Comma-separated: fedkt, solo, pate, centralised, fedavg, fedprox, scaffold, feddf, pfnm, fedkt-prox."
+        ),
+    ] = "fedkt,solo,pate,centralised",
     seeds: Annotated[str, typer.Option(help="How many seeds (5 means 0 to 4), or which: 3-7 or 0,2,9.")] = "5",
     model: options.Model = None,
     parties: options.Parties = None,
@@ -41,6 +44,10 @@ def compare(
     final: options.Final = None,
     party_models: options.PartyModels = None,
     epochs: options.Epochs = None,
+    learning_rate: options.LearningRate = None,
+    rounds: options.Rounds = None,
+    participation: options.Participation = 1.0,
+    mu: options.Mu = None,
     jobs: options.Jobs = 1,
     data_dir: options.DataDir = None,
     bytes_: options.Bytes = False,
@@ -58,19 +65,29 @@ def compare(
       fedkt compare digits --algorithms fedkt,solo,centralised --seeds 5
 
       fedkt compare adult --partition balanced --seeds 10 --jobs 2 --results adult.jsonl
+
+      fedkt compare mnist --algorithms fedkt,solo,fedavg,fedprox,scaffold,feddf,pfnm,pate --seeds 5
+
+      fedkt compare svhn --algorithms fedkt-prox,fedavg,fedprox --rounds 50 --results svhn-rounds.jsonl
     """
     from dataclasses import asdict
 
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.cli.tables import print_summaries, write_report
-    from fedkt.experiments.runner import run_all, summarise
+    from fedkt.experiments.results import summarise
+    from fedkt.experiments.runner import run_all
+    from fedkt.experiments.setting import ONE_SHOT
 
     # Most options are read from the context, so that both verbs build a setting in one place.
     settings = [
-        options.setting(context.params, algorithm=algorithm, seed=seed)
+        # Methods of one round stand beside those of many.
+        options.setting(
+            context.params | ({"rounds": None} if algorithm in ONE_SHOT else {}), algorithm=algorithm, seed=seed
+        )
         for seed in chosen_seeds(seeds)
         for algorithm in options.names(algorithms)
     ]
+    unsuited: dict[str, str] = {}
     if not settings:
         raise ConfigurationError("There is nothing to compare: name at least one algorithm and one seed.")
     with progress_bar("compare", quiet=as_json) as bar:
@@ -86,18 +103,22 @@ def compare(
                 measure_bytes=bytes_,
                 command=options.this_command(),
                 progress=bar,
+                on_unsuited=lambda each, reason: unsuited.update({each.algorithm: str(reason)}),
             )
         )
+    if not reports:
+        raise ConfigurationError(" ".join(unsuited.values()))
     if as_json:
         print_json(
             {
                 "dataset": dataset,
                 "algorithms": [asdict(summary) for summary in summarise(reports)],
+                "unsuited": unsuited,
                 "runs": [each.as_dict() for each in reports],
             }
         )
     else:
-        print_summaries(reports)
+        print_summaries(reports, unsuited)
     write_report(options.report_path(report, as_json=as_json), settings[0], reports, data_dir=data_dir, quiet=as_json)
 
 

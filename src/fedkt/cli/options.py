@@ -14,7 +14,7 @@ from fedkt.cli.output import stderr
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.experiments.runner import Setting
+    from fedkt.experiments.setting import Setting
 
 Dataset = Annotated[str, typer.Argument(help="What to run on; `fedkt datasets` lists them.", metavar="DATASET")]
 Extra = Annotated[
@@ -37,6 +37,14 @@ PartyModels = Annotated[
 Epochs = Annotated[
     int | None, typer.Option(min=1, help="How often neural networks see their rows. Default: the network's.")
 ]
+LearningRate = Annotated[
+    float | None, typer.Option(help="Step size of neural networks (and of scaffold). Default: the method's.")
+]
+Rounds = Annotated[
+    int | None, typer.Option(min=1, help="Rounds of fedavg, fedprox, scaffold, feddf, fedkt-prox. Default: one.")
+]
+Participation = Annotated[float, typer.Option(help="Share of the parties that take part in each round.")]
+Mu = Annotated[float | None, typer.Option(help="fedprox, fedkt-prox: strength μ of the proximal term. Default: 0.1.")]
 Parties = Annotated[int | None, typer.Option(min=1, help="Number of parties. Default: the dataset's.")]
 Beta = Annotated[float, typer.Option(help="Dirichlet concentration β: smaller is more skewed.")]
 Partition = Annotated[
@@ -143,12 +151,16 @@ PLAIN = (
     "epsilon",
     "delta",
     "epochs",
+    "learning_rate",
+    "rounds",
+    "participation",
+    "mu",
 )
 
 
 def setting(given: Mapping[str, Any], *, algorithm: str, seed: int) -> Setting:
     """The setting that the options of a verb describe, with the dataset's defaults filled in."""
-    from fedkt.experiments.runner import Setting
+    from fedkt.experiments.setting import Setting
 
     chosen = {name: given[name] for name in PLAIN}
     if given["extra"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -11,7 +11,9 @@ from fedkt.cli.output import stderr, stdout
 from fedkt.data import load
 from fedkt.experiments.figures import partition_bubbles
 from fedkt.experiments.page import write_page
-from fedkt.experiments.runner import Setting, data_dependent, draw_parties, summarise
+from fedkt.experiments.results import summarise
+from fedkt.experiments.runner import data_dependent, draw_parties
+from fedkt.experiments.setting import Setting
 from fedkt.federation import Outcome
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report
@@ -82,8 +84,8 @@ def print_diagnostic(outcome: Outcome, setting: Setting) -> None:
     )
 
 
-def print_summaries(reports: Sequence[Report]) -> None:
-    """One row an algorithm: mean ± standard deviation over the seeds."""
+def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> None:
+    """One row an algorithm: mean ± standard deviation over the seeds; an empty one where it cannot take the model."""
     first = reports[0]
     seeds = sorted({report.seed for report in reports if report.seed is not None})
     table = Table(
@@ -102,8 +104,12 @@ def print_summaries(reports: Sequence[Report]) -> None:
             size(summary.bytes_sent),
             f"{summary.seconds:.1f}",
         )
+    for algorithm in unsuited:
+        table.add_row(algorithm, *["–"] * 6)
     stdout.print(table)
     print_data(first)
+    for reason in unsuited.values():
+        stdout.print(f"Empty: {reason}", markup=False, soft_wrap=True)
     private = [report for report in reports if report.epsilon is not None]
     if private:
         stdout.print(f"Privacy: {max(private, key=lambda each: each.epsilon or 0).privacy}", soft_wrap=True)

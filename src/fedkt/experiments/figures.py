@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fedkt.experiments.runner import Summary
+    from fedkt.experiments.results import Summary
     from fedkt.report import Report
 
 COLOURS = {"fedkt": BLUE, "solo": ORANGE, "pate": GREEN, "centralised": PURPLE}

@@ -15,7 +15,7 @@ from fedkt.experiments.svg import made_unique
 from fedkt.transport.folder import write_atomically
 
 if TYPE_CHECKING:
-    from fedkt.experiments.runner import Summary
+    from fedkt.experiments.results import Summary
     from fedkt.report import Report
 
 WHAT_IT_IS = {
@@ -120,7 +120,7 @@ def chapters(reports: Sequence[Report]) -> list[Chapter]:
 
 def chapter(reports: Sequence[Report], number: int) -> Chapter:
     """Chapter `number` of the page."""
-    from fedkt.experiments.runner import summarise
+    from fedkt.experiments.results import summarise
 
     measured = [report for report in reports if report.accuracy is not None and report.balanced_accuracy is not None]
     scores = {summary.algorithm: summary for summary in summarise(measured)}

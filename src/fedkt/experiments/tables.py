@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedkt.errors import DataError
-from fedkt.experiments.runner import Summary, stored, summarise
+from fedkt.experiments.results import Summary, read_report, stored, summarise
 from fedkt.report import Report, mean_and_spread
 
 HEADER = (
@@ -40,7 +40,7 @@ def epochs_table(path: Path, expected: Path) -> str:
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     groups: dict[tuple[str, int], list[Report]] = {}
     for entry in entries:
-        report = Report(**{**entry["report"], "notes": tuple(entry["report"]["notes"])})
+        report = read_report(entry["report"])
         groups.setdefault((entry["setting"]["partition"], entry["setting"]["epochs"]), []).append(report)
     printed = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
     lines = ["| partition | epochs " + HEADER.partition("| dataset ")[2].replace("|---", "|---|---", 1)]

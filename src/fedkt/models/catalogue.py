@@ -178,18 +178,20 @@ def as_estimator(model: Any) -> Any:
     return model
 
 
-def trained_for(model: Any, epochs: int | None) -> Any:
-    """The model, trained for this many epochs if it is a neural network; None stays None."""
+def trained_for(model: Any, epochs: int | None, learning_rate: float | None = None) -> Any:
+    """The model, trained so long and with such steps if it is a neural network; None stays None."""
     from fedkt.models.ensemble import is_neural
 
-    if model is None or epochs is None:
+    wanted = {"epochs": epochs, "learning_rate": learning_rate}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if model is None or not given:
         return model
     chosen = as_estimator(model)
     if not is_neural(chosen):
         return model
     from sklearn.base import clone
 
-    return clone(chosen).set_params(epochs=epochs)
+    return clone(chosen).set_params(**given)
 
 
 def default_teacher(student: Any) -> Any:

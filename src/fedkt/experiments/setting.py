@@ -1,0 +1,103 @@
+"""Setting: everything that decides a result, with the dataset's defaults."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from fedkt.algorithms import ALGORITHMS
+from fedkt.data import DATASETS
+from fedkt.data.partition import PARTITIONERS
+from fedkt.errors import ConfigurationError
+
+ONE_SHOT = ("fedkt", "solo", "pate", "centralised", "pfnm")
+"""Methods without rounds."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that decides a result. Whatever is None follows the dataset's default."""
+
+    dataset: str
+    algorithm: str = "fedkt"
+    model: str | None = None
+    parties: int | None = None
+    partition: str | None = None
+    beta: float = 0.5
+    partitions: int | None = None
+    """s; None is 2 at L0 and 1 where noise is on."""
+    subsets: int = 5
+    level: str = "L0"
+    seed: int = 0
+    teacher: str | None = None
+    student: str | None = None
+    final: str | None = None
+    party_models: tuple[str, ...] = ()
+    """Families given to the parties in turn: a federation of different models."""
+    mechanism: str | None = None
+    """Noise at L1 and L2, with `scale`, or with `epsilon` to find the smallest scale."""
+    scale: tuple[tuple[str, float], ...] = ()
+    epsilon: float | None = None
+    delta: float = 1e-5
+    queries: float = 1.0
+    """Public rows asked where noise is on: a number of rows, or a fraction of them."""
+    epochs: int | None = None
+    """How long neural networks are trained; None is the network's default."""
+    learning_rate: float | None = None
+    """Of neural networks, and of SCAFFOLD's own steps; None is the method's default."""
+    rounds: int | None = None
+    """Of the methods that have rounds; None is one (fedkt-prox: two)."""
+    participation: float = 1.0
+    """The share of the parties drawn for each round."""
+    mu: float | None = None
+    """The proximal term of FedProx and FedKT-Prox."""
+
+    def filled(self) -> Setting:
+        """The same with the dataset's defaults written out, or a refusal in words."""
+        if self.dataset not in DATASETS:
+            raise ConfigurationError(f"There is no dataset {self.dataset!r}. Choose one of: {', '.join(DATASETS)}.")
+        if self.algorithm not in ALGORITHMS:
+            raise ConfigurationError(
+                f"There is no algorithm {self.algorithm!r}. Choose one of: {', '.join(ALGORITHMS)}."
+            )
+        about = DATASETS[self.dataset]
+        partition = self.partition or about.partition
+        if partition not in PARTITIONERS:
+            raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
+        if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
+            raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
+        if self.party_models and self.algorithm not in ("fedkt", "solo"):
+            raise ConfigurationError(
+                f"Algorithm {self.algorithm!r} uses one model for all; only fedkt and solo take --party-models."
+            )
+        if self.level != "L0" and self.algorithm != "fedkt":
+            raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; only fedkt does.")
+        if self.algorithm in ONE_SHOT and (self.rounds or 1) != 1:
+            raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
+        if partition == "column" and self.parties is not None:
+            raise ConfigurationError(
+                "With the partition 'column' the data says who the parties are; leave the number of parties out, or "
+                "choose another partition."
+            )
+        return replace(
+            self,
+            model=self.model or about.model,
+            parties=self.parties if self.parties is not None or partition == "column" else about.n_parties,
+            partition=partition,
+            partitions=(2 if self.level == "L0" else 1) if self.partitions is None else self.partitions,
+        )
+
+
+DEFAULTS = json.loads(json.dumps(asdict(Setting(""))))
+
+
+def fingerprint(setting: Setting) -> str:
+    """What decides whether a stored result is the one asked for."""
+    return said(asdict(setting))
+
+
+def said(setting: dict[str, Any]) -> str:
+    """The part of a setting that is not the default: a field added later does not make old results strangers."""
+    plain = json.loads(json.dumps(setting))
+    return json.dumps({name: value for name, value in plain.items() if value != DEFAULTS.get(name)}, sort_keys=True)

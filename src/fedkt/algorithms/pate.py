@@ -94,7 +94,10 @@ class Lesson:
 
 def suited_roles(chosen: Roles, side: Party | Server) -> Roles:
     """The roles as this side's rows ask for."""
-    return Roles(*(suited(role, side.public, side.image) for role in (chosen.teacher, chosen.student, chosen.final)))
+    named = (chosen.teacher, chosen.student, chosen.final)
+    once = {id(role): role for role in named}
+    made = {key: suited(role, side.public, side.image) for key, role in once.items()}
+    return Roles(*(made[id(role)] for role in named))
 
 
 def learn_student(lesson: Lesson) -> FittedModel:

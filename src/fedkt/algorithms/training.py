@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fedkt.models.base import FittedModel, one_thread
-from fedkt.models.ensemble import Group, Problem, fit_group, grouped, is_neural
+from fedkt.models.ensemble import Group, Problem, ask_group, fit_group, grouped, is_neural
 from fedkt.parallel import in_parallel
 from fedkt.votes import Labels
 
@@ -69,7 +69,7 @@ def _fit_and_ask(task: tuple[list[Problem], int, list[Any]]) -> list[Labels]:
     problems, n_classes, asked = task
     with one_thread():
         models = fit_group(problems, n_classes)
-        return [model.predict(rows) for model, rows in zip(models, asked, strict=True)]
+        return ask_group(models, asked)
 
 
 def how_trained(problems: Sequence[Problem], n_classes: int, what: str) -> str | None:

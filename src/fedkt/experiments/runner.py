@@ -50,6 +50,8 @@ def run(
     data = load(full.dataset, seed=full.seed, data_dir=data_dir)
     owners = draw_parties(full, data)
     parties = [replace(party, diagnostic=diagnostic is not None) for party in assemble(full, data, owners)]
+    # The parties have the rows now; a second copy of them is not needed any more.
+    data = replace(data, X=data.X[:0].copy())
     assert full.model is not None
     sizes = [len(party.y) for party in parties]
     tuned = partial(trained_for, epochs=full.epochs, learning_rate=full.learning_rate)

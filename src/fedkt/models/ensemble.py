@@ -117,7 +117,7 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int
     try:
         faults = fit_networks(
             estimators,
-            [each.own_rows for each in problems],
+            [(each.X, each.rows) for each in problems],
             [each.y for each in problems],
             starts=[each.start for each in problems],
             corrections=[each.correction for each in problems],
@@ -135,3 +135,19 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int
             raise ModelError(f"{named}{refusal(estimator, problem.y, fault)}") from fault
     # A network has an output for every agreed class, so its labels are the agreed ones.
     return [FittedModel(each, np.arange(n_classes), each.n_features_in_) for each in estimators]
+
+
+def ask_group(models: Sequence[FittedModel], asked: Sequence[Any]) -> list[NDArray[np.int64]]:
+    """What each model of a group says about its rows; networks read the same rows together."""
+    if len(models) > 1 and all(is_neural(each.estimator) for each in models):
+        from fedkt.models.neural.ensemble import answers
+
+        places: dict[tuple[int, bytes, bytes], list[int]] = {}
+        for place, rows in enumerate(asked):
+            scale = models[place].estimator.scale_
+            places.setdefault((id(rows), scale.mean.tobytes(), scale.deviation.tobytes()), []).append(place)
+        said: dict[int, NDArray[np.int64]] = {}
+        for some in places.values():
+            said.update(zip(some, answers([models[place].estimator for place in some], asked[some[0]]), strict=True))
+        return [said[place] for place in range(len(models))]
+    return [model.predict(rows) for model, rows in zip(models, asked, strict=True)]

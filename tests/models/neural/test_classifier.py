@@ -116,7 +116,7 @@ def test_weights_travel_from_one_network_to_another():
 
 def test_training_that_runs_away_is_refused():
     with pytest.raises(ModelError, match="ran away"):
-        quick(optimiser="sgd", learning_rate=1e300, weight_decay=1.0).fit(X, Y)
+        quick(optimiser="sgd", learning_rate=1e30, weight_decay=1.0).fit(X, Y)
 
 
 def test_a_warm_start_goes_on_from_the_weights_there_are():

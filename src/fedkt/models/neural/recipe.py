@@ -16,10 +16,6 @@ from fedkt.errors import ConfigurationError
 OPTIMISERS = ("adam", "adamw", "sgd")
 """Optimisers that treat every weight by itself: only these mean the same to a stack as to one network."""
 
-# The first optimiser of a process makes torch import much more of itself and keeps its callers' frames alive, with all
-# the rows in them. So the first one is made here, where there are no rows.
-torch.optim.SGD([torch.zeros(1)], lr=1.0)
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -49,14 +45,9 @@ class Recipe:
                 f"There is no optimiser {self.optimiser!r}. Choose one of: {', '.join(OPTIMISERS)}."
             )
 
-    def optimise(self, weights: Sequence[Tensor]) -> torch.optim.Optimizer:
+    def optimise(self, weights: Sequence[Tensor]) -> Optimiser:
         """The optimiser over these weights."""
-        if self.optimiser == "sgd":
-            return torch.optim.SGD(
-                weights, lr=self.learning_rate, weight_decay=self.weight_decay, momentum=self.momentum, fused=True
-            )
-        kind = torch.optim.Adam if self.optimiser == "adam" else torch.optim.AdamW
-        return kind(weights, lr=self.learning_rate, weight_decay=self.weight_decay, fused=True)
+        return Optimiser(weights, self)
 
     def steps(self, n_rows: int) -> int:
         """Optimiser steps of a whole training on this many rows."""
@@ -82,3 +73,71 @@ def batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[
         epoch = np.full(steps * batch_size, -1, dtype=np.int64)
         epoch[:n_rows] = rng.permutation(n_rows)
         yield epoch.reshape(steps, batch_size)
+
+
+class Optimiser:
+    """torch's own fused steps without torch.optim.Optimizer.
+
+    The first use of that class in a process imports a compiler (1.5 s, 70 MB) and keeps its callers' frames alive, with
+    all the rows in them.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], recipe: Recipe) -> None:
+        self.weights = list(weights)
+        self.recipe = recipe
+        self.state: dict[Tensor, dict[str, Tensor]] = {}
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for each in self.weights:
+            each.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move every weight that has a gradient."""
+        moving = [each for each in self.weights if each.grad is not None]
+        gradients = [each.grad for each in moving if each.grad is not None]
+        for each in moving:
+            if each not in self.state:
+                self.state[each] = self.new_state(each)
+        states = [self.state[each] for each in moving]
+        if self.recipe.optimiser == "sgd":
+            self.sgd(moving, gradients, states)
+        else:
+            self.adam(moving, gradients, states)
+
+    def new_state(self, weight: Tensor) -> dict[str, Tensor]:
+        """What the optimiser remembers of a weight before its first step."""
+        if self.recipe.optimiser == "sgd":
+            return {"momentum": torch.zeros_like(weight)} if self.recipe.momentum else {}
+        return {"step": torch.zeros(()), "mean": torch.zeros_like(weight), "square": torch.zeros_like(weight)}
+
+    def adam(self, moving: list[Tensor], gradients: list[Tensor], states: list[dict[str, Tensor]]) -> None:
+        """Adam, or AdamW."""
+        from torch.optim.adam import adam
+
+        adam(
+            moving,
+            gradients,
+            [each["mean"] for each in states],
+            [each["square"] for each in states],
+            [],
+            [each["step"] for each in states],
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=self.recipe.learning_rate,
+            weight_decay=self.recipe.weight_decay,
+            eps=1e-8,
+            maximize=False,
+            decoupled_weight_decay=self.recipe.optimiser == "adamw",
+        )
+
+    def sgd(self, moving: list[Tensor], gradients: list[Tensor], states: list[dict[str, Tensor]]) -> None:
+        """SGD with L2 decay and (heavy-ball) momentum, which starts from 0."""
+        for weight, gradient, state in zip(moving, gradients, states, strict=True):
+            gradient.add_(weight, alpha=self.recipe.weight_decay)
+            if "momentum" in state:
+                gradient = state["momentum"].mul_(self.recipe.momentum).add_(gradient)
+            weight.sub_(gradient, alpha=self.recipe.learning_rate)

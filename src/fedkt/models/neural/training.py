@@ -96,7 +96,7 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None, tic
                 # Batch normalisation has no use for a batch of one row: it joins the batch before.
                 plan[-2:] = [torch.cat(plan[-2:])]
             for batch in plan:
-                optimiser.zero_grad(set_to_none=True)
+                optimiser.zero_grad()
                 rows = training.rows[batch if own is None else own[batch]]
                 nn.functional.cross_entropy(module(rows), training.targets[batch]).backward()
                 corrected.apply()

@@ -52,8 +52,8 @@ class Report:
     notes: tuple[str, ...] = ()
     source: str = ""
     """Where the rows came from, in words: a dataset may have parts that not everybody has."""
-    epochs: int | None = None
-    """How often neural networks saw their rows."""
+    epochs: int | str | None = None
+    """How often neural networks saw their rows; "auto" is 10, and more where that is under 1,000 steps."""
     rounds: int = 1
     bytes_received: int | None = None
     """By the parties, in all rounds."""

@@ -182,7 +182,7 @@ def test_fedkt_prox_starts_fedprox_from_fedkts_final_model():
     assert_close(weights_in(played[1].after), average(played[1].up), atol=0)
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedprox", "scaffold", "feddf", "fedkt-prox"])
+@pytest.mark.parametrize("name", ["fedavg", "fedprox", "scaffold", "feddf", "pfnm", "fedkt-prox"])
 def test_a_model_without_weights_is_refused_before_anything_is_trained(name):
     with pytest.raises(
         ConfigurationError, match=r"needs a model with weights; RandomForestClassifier has none.*fedkt, solo"

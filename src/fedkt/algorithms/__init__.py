@@ -12,6 +12,7 @@ from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedkt_prox import FedKTProx
 from fedkt.algorithms.fedprox import FedProx
 from fedkt.algorithms.pate import PATE
+from fedkt.algorithms.pfnm import PFNM
 from fedkt.algorithms.scaffold import Scaffold
 from fedkt.algorithms.solo import Solo
 from fedkt.federation import Algorithm
@@ -53,6 +54,11 @@ def make_scaffold(model: Any, **settings: Any) -> Scaffold:
     return Scaffold(model, **chosen(settings, "learning_rate", *ROUNDS))
 
 
+def make_pfnm(model: Any, **_: Any) -> PFNM:
+    """One round, neurons matched."""
+    return PFNM(model)
+
+
 def make_feddf(model: Any, **settings: Any) -> FedDF:
     """Averages, distilled on the public rows."""
     return FedDF(model, **chosen(settings, *ROUNDS))
@@ -82,12 +88,14 @@ ALGORITHMS: dict[str, Maker] = {
     "fedprox": make_fedprox,
     "scaffold": make_scaffold,
     "feddf": make_feddf,
+    "pfnm": make_pfnm,
     "fedkt-prox": make_fedkt_prox,
 }
 
 __all__ = [
     "ALGORITHMS",
     "PATE",
+    "PFNM",
     "Centralised",
     "FedAvg",
     "FedDF",

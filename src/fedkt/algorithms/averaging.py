@@ -127,11 +127,16 @@ class Averaging(Algorithm):
 
     def fitted(self, server: Server, weights: Weights) -> FittedModel:
         """A network with these weights, as a trained model."""
-        from fedkt.models.neural.ensemble import with_weights
+        return fitted_network(self.network(server), server, weights)
 
-        n_classes = len(server.classes)
-        network = with_weights(self.network(server), server.public, n_classes, weights)
-        return FittedModel(network, np.arange(n_classes), network.n_features_in_)
+
+def fitted_network(network: Any, server: Server, weights: Weights) -> FittedModel:
+    """The network with these weights, as a model of the agreed classes."""
+    from fedkt.models.neural.ensemble import with_weights
+
+    n_classes = len(server.classes)
+    made = with_weights(network, server.public, n_classes, weights)
+    return FittedModel(made, np.arange(n_classes), made.n_features_in_)
 
 
 def weights_bundle(

@@ -35,7 +35,10 @@ PartyModels = Annotated[
     str | None, typer.Option(help="Families given to the parties in turn, e.g. forest,boosting,logistic.")
 ]
 Epochs = Annotated[
-    int | None, typer.Option(min=1, help="How often neural networks see their rows. Default: the network's.")
+    int | None,
+    typer.Option(
+        min=1, help="How often neural networks see their rows. Default: 10, and more where that is under 1,000 steps."
+    ),
 ]
 LearningRate = Annotated[
     float | None, typer.Option(help="Step size of neural networks (and of scaffold). Default: the method's.")

@@ -70,7 +70,11 @@ def print_data(report: Report) -> None:
     """Where the rows came from, and how long networks saw them."""
     if report.source:
         stdout.print(f"Data: {report.source}", markup=False, highlight=False, soft_wrap=True)
-    if report.epochs is not None:
+    if report.epochs == "auto":
+        stdout.print(
+            "Networks were trained for 10 epochs, and for more where that is under 1,000 steps.", highlight=False
+        )
+    elif report.epochs is not None:
         stdout.print(f"Networks were trained for {report.epochs} epochs.", highlight=False)
 
 

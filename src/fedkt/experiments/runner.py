@@ -139,16 +139,18 @@ def run(
         party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
         notes=(*told, *notes(outcome)),
         source=data.source,
-        epochs=longest_training(tuned(each) for each in (full.model, *full.party_models)),
+        epochs=epochs_of(tuned(each) for each in (full.model, *full.party_models)),
         rounds=algorithm.rounds,
         history=tuple(asdict(each) for each in rounds.figures) if several else (),
     )
 
 
-def longest_training(models: Iterable[Any]) -> int | None:
+def epochs_of(models: Iterable[Any]) -> int | str | None:
     """The epochs of the networks among these models, None where there are none."""
-    chosen = [as_estimator(model) for model in models]
-    return max((int(each.epochs) for each in chosen if is_neural(each)), default=None)
+    networks = [chosen for model in models if is_neural(chosen := as_estimator(model))]
+    if not networks:
+        return None
+    return "auto" if networks[0].epochs is None else int(networks[0].epochs)
 
 
 def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:

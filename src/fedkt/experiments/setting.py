@@ -43,7 +43,7 @@ class Setting:
     queries: float = 1.0
     """Public rows asked where noise is on: a number of rows, or a fraction of them."""
     epochs: int | None = None
-    """How long neural networks are trained; None is the network's default."""
+    """How long neural networks are trained; None is 10 epochs, and more where that is under 1,000 steps."""
     learning_rate: float | None = None
     """Of neural networks, and of SCAFFOLD's own steps; None is the method's default."""
     rounds: int | None = None

@@ -38,10 +38,11 @@ def effectiveness_table(results: Sequence[Path], expected: Path, *, seeds: Colle
 def epochs_table(path: Path, expected: Path) -> str:
     """Every partition and number of epochs of a results file beside the paper: which of them the paper used."""
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    groups: dict[tuple[str, int], list[Report]] = {}
+    groups: dict[tuple[str, str], list[Report]] = {}
     for entry in entries:
         report = read_report(entry["report"])
-        groups.setdefault((entry["setting"]["partition"], entry["setting"]["epochs"]), []).append(report)
+        epochs = entry["setting"]["epochs"]
+        groups.setdefault((entry["setting"]["partition"], "auto" if epochs is None else str(epochs)), []).append(report)
     printed = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
     lines = ["| partition | epochs " + HEADER.partition("| dataset ")[2].replace("|---", "|---|---", 1)]
     for (partition, epochs), reports in sorted(groups.items()):

@@ -112,7 +112,7 @@ class ModelChoice(Part):
     parties: dict[PartyName, Family] = Field(default_factory=dict)
     """Families of their own: party -> family."""
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    """How often neural networks see their rows; None is the network's default."""
+    """How often neural networks see their rows; None is 10, and more where that is under 1,000 steps."""
 
 
 class Member(Part):

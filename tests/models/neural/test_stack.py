@@ -234,3 +234,13 @@ def test_the_rows_of_a_trained_stack_are_let_go_at_once(monkeypatch):
         assert kept[0]() is None, "a cycle of references would keep hundreds of megabytes until the next collection"
     finally:
         gc.enable()
+
+
+def test_small_sets_of_rows_are_seen_more_often_where_nobody_says_how_often():
+    auto = Recipe(None, 32, 1e-3, 0.0, "adam", 0.0)
+    # 3,200 rows are 100 batches: ten epochs make a thousand steps. 100 rows are four batches: 250 epochs do.
+    assert auto.epochs_for(3_200) == 10
+    assert auto.epochs_for(60_000) == 10
+    assert auto.epochs_for(100) == 250
+    assert auto.steps(100) == 1_000
+    assert ADAM.epochs_for(1) == 3

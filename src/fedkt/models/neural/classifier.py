@@ -36,6 +36,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
     channel; inside a federation these are the public rows', so that all models see the same scale. Constants
     (mean, deviation) or None are taken as they are.
 
+    `epochs` None is 10, and more where that would be fewer than 1,000 steps: small sets of rows are seen more often.
+
     `classes` are all classes there may be, where they are known beforehand: the network has an output for each, and
     still predicts only those it was shown. `early_stopping` holds out a share of the rows trained on; it is off.
     """
@@ -44,7 +46,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         self,
         module: str | Network = "mlp",
         *,
-        epochs: int = 10,
+        epochs: int | None = None,
         batch_size: int = 32,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-6,

@@ -7,6 +7,7 @@ classes; it gives an untrained torch.nn.Module that maps a batch to one logit pe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 
 from torch import nn
@@ -18,16 +19,23 @@ Shape = tuple[int, ...]
 Network = Callable[[Shape, int], nn.Module]
 
 
-def mlp(shape: Shape, n_outputs: int) -> nn.Module:
-    """The paper's network for MNIST: two hidden layers of 100, any input."""
-    return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(prod(shape), 100),
-        nn.ReLU(),
-        nn.Linear(100, 100),
-        nn.ReLU(),
-        nn.Linear(100, n_outputs),
-    )
+@dataclass(frozen=True)
+class Perceptron:
+    """A multilayer perceptron with hidden layers of these widths, any input."""
+
+    hidden: tuple[int, ...]
+
+    def __call__(self, shape: Shape, n_outputs: int) -> nn.Module:
+        layers: list[nn.Module] = [nn.Flatten()]
+        width = prod(shape)
+        for following in self.hidden:
+            layers += [nn.Linear(width, following), nn.ReLU()]
+            width = following
+        return nn.Sequential(*layers, nn.Linear(width, n_outputs))
+
+
+mlp = Perceptron((100, 100))
+"""The paper's network for MNIST: two hidden layers of 100, any input."""
 
 
 def cnn(shape: Shape, n_outputs: int) -> nn.Module:

@@ -16,12 +16,20 @@ from fedkt.errors import ConfigurationError
 OPTIMISERS = ("adam", "adamw", "sgd")
 """Optimisers that treat every weight by itself: only these mean the same to a stack as to one network."""
 
+LEAST_EPOCHS, LEAST_STEPS = 10, 1_000
+"""How long a network is trained that nobody gave a number of epochs.
+
+Ten epochs are plenty for a student on thousands of public rows and far too few for a teacher on a fraction of a
+party's: a thousand rows are then seen in a few hundred steps, and the network has hardly moved.
+"""
+
 
 @dataclass(frozen=True)
 class Recipe:
     """Epochs, batches and optimiser."""
 
-    epochs: int
+    epochs: int | None
+    """None is LEAST_EPOCHS, and more where these would be fewer than LEAST_STEPS."""
     batch_size: int
     learning_rate: float
     weight_decay: float
@@ -30,7 +38,8 @@ class Recipe:
 
     def check(self) -> None:
         """Refuse what cannot work."""
-        for what, value, least in (("epochs", self.epochs, 0), ("batch_size", self.batch_size, 1)):
+        epochs = LEAST_EPOCHS if self.epochs is None else self.epochs
+        for what, value, least in (("epochs", epochs, 0), ("batch_size", self.batch_size, 1)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ConfigurationError(f"{what} must be a whole number of at least {least}, got {value!r}.")
         if not self.learning_rate > 0:
@@ -49,9 +58,17 @@ class Recipe:
         """The optimiser over these weights."""
         return Optimiser(weights, self)
 
+    def epochs_for(self, n_rows: int) -> int:
+        """How often this many rows are seen."""
+        return max(LEAST_EPOCHS, -(-LEAST_STEPS // self.batches(n_rows))) if self.epochs is None else self.epochs
+
+    def batches(self, n_rows: int) -> int:
+        """Optimiser steps of an epoch on this many rows."""
+        return -(-n_rows // self.batch_size)
+
     def steps(self, n_rows: int) -> int:
         """Optimiser steps of a whole training on this many rows."""
-        return self.epochs * -(-n_rows // self.batch_size)
+        return self.epochs_for(n_rows) * self.batches(n_rows)
 
 
 @dataclass(frozen=True)

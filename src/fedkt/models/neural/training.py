@@ -90,7 +90,7 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None, tic
     own = None if training.own is None else torch.from_numpy(training.own)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(dropped)
-        for _ in range(recipe.epochs):
+        for _ in range(recipe.epochs_for(training.n_rows)):
             plan = [torch.from_numpy(batch[batch >= 0]) for batch in next(order)]
             if normalising and len(plan) > 1 and len(plan[-1]) == 1:
                 # Batch normalisation has no use for a batch of one row: it joins the batch before.

@@ -64,12 +64,20 @@ DATASETS: dict[str, KnownDataset] = {
     "heart": KnownDataset(
         load_heart, 4, "forest", "heart disease in four hospitals: 920 rows, 2 classes, with gaps", "column"
     ),
-    "mnist": KnownDataset(load_mnist, 10, "mlp", "28 × 28 handwritten digits: 70,000 rows, 10 classes"),
+    "mnist": KnownDataset(load_mnist, 10, "mlp", "28 × 28 handwritten digits: 70,000 rows, 10 classes", "balanced"),
     "svhn": KnownDataset(
-        load_svhn, 10, "cnn", "32 × 32 colour house numbers without the extra part: 99,289 rows, 10 classes"
+        load_svhn,
+        10,
+        "cnn",
+        "32 × 32 colour house numbers without the extra part: 99,289 rows, 10 classes",
+        "balanced",
     ),
     "svhn-extra": KnownDataset(
-        load_svhn_extra, 10, "cnn", "the same with the extra part, as in the paper: 630,420 rows, a download of 1.3 GB"
+        load_svhn_extra,
+        10,
+        "cnn",
+        "the same with the extra part, as in the paper: 630,420 rows, a download of 1.3 GB",
+        "balanced",
     ),
 }
 """Every dataset by its name on the command line."""

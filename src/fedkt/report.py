@@ -55,6 +55,8 @@ class Report:
     epochs: int | str | None = None
     """How often neural networks saw their rows; "auto" is 10, and more where that is under 1,000 steps."""
     rounds: int = 1
+    participation: float = 1.0
+    """The share of the parties that took part in each round."""
     bytes_received: int | None = None
     """By the parties, in all rounds."""
     history: tuple[dict[str, Any], ...] = ()

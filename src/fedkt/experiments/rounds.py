@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
+from zlib import error as BadStream
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import DataError
-from fedkt.federation import Checkpoint, Round
+from fedkt.federation import Checkpoint, Outcome, Round
+from fedkt.report import label_accuracy, notes, vote_figures
 from fedkt.transport.folder import write_atomically
+from fedkt.votes import Labels
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,33 @@ class RoundFigures:
     """By the parties."""
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a report tells beside the figures of its rounds: a run that was killed had written some of it already."""
+
+    label_accuracy: float | None = None
+    votes: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    @classmethod
+    def by(cls, outcome: Outcome, truth: Labels) -> Told:
+        """What the sides of a simulation wrote down."""
+        right = label_accuracy(outcome, truth)
+        return cls(right, vote_figures(outcome), notes(outcome), outcome.seconds, outcome.cpu_seconds)
+
+    def and_then(self, later: Told) -> Told:
+        """Both parts of a run that was killed in between."""
+        return Told(
+            self.label_accuracy if later.label_accuracy is None else later.label_accuracy,
+            later.votes or self.votes,
+            self.notes + later.notes,
+            self.seconds + later.seconds,
+            self.cpu_seconds + later.cpu_seconds,
+        )
+
+
 @dataclass
 class Rounds:
     """What is written down after each round, and kept in a folder if there is one."""
@@ -41,7 +72,11 @@ class Rounds:
     public: NDArray[np.float32]
     pack_models: bool
     folder: Path | None = None
+    told: Callable[[], Told] = Told
+    """What was written down since this process began."""
     figures: list[RoundFigures] = field(default_factory=list)
+    earlier: Told = field(default_factory=Told)
+    """What was written down before the run was killed."""
 
     def hear(self, played: Round) -> None:
         """Measure one round."""
@@ -79,7 +114,11 @@ class Rounds:
         written = self.folder / f"round-{reached.rounds}.npz"
         with written.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
-        said = {"rounds": reached.rounds, "figures": [asdict(each) for each in self.figures]}
+        said = {
+            "rounds": reached.rounds,
+            "figures": [asdict(each) for each in self.figures],
+            "told": asdict(self.earlier.and_then(self.told())),
+        }
         write_atomically(self.folder / "reached.json", json.dumps(said).encode())
         for old in self.folder.glob("round-*.npz"):
             if old != written:
@@ -92,27 +131,41 @@ class Rounds:
             return None
         try:
             said = json.loads(place.read_text(encoding="utf-8"))
-            with np.load(self.folder / f"round-{said['rounds']}.npz", allow_pickle=False) as stored:
+            place = self.folder / f"round-{said['rounds']}.npz"
+            with place.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
-            self.figures = [RoundFigures(**each) for each in said["figures"]]
-        except (OSError, ValueError, KeyError, TypeError) as reason:
+            figures = [RoundFigures(**each) for each in said["figures"]]
+            told = said.get("told", {})
+            earlier = Told(**{**told, "notes": tuple(told.get("notes", ()))})
+            if len(figures) != said["rounds"]:
+                raise ValueError(f"figures of {len(figures)} rounds, {said['rounds']} are done")
+            broadcast = {
+                name.removeprefix("broadcast/"): each for name, each in arrays.items() if name.startswith("broadcast/")
+            }
+            shelves: dict[str, dict[str, Any]] = {}
+            for name in sorted((each for each in arrays if each.startswith("shelf/")), key=_place):
+                # A party's name may hold a slash, what it keeps does not.
+                party, kept, _ = name.removeprefix("shelf/").rsplit("/", 2)
+                shelf = shelves.setdefault(party, {})
+                shelf[kept] = (*shelf.get(kept, ()), arrays[name])
+        except (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError, BadZipFile, BadStream) as reason:
             raise DataError(
                 f"{self.folder} does not hold the rounds of an interrupted run ({reason}). Remove it to start again."
             ) from reason
-        broadcast = {name.removeprefix("broadcast/"): each for name, each in arrays.items() if "broadcast/" in name}
-        shelves: dict[str, dict[str, Any]] = {}
-        for name in sorted((each for each in arrays if each.startswith("shelf/")), key=_place):
-            _, party, kept, _ = name.split("/")
-            shelf = shelves.setdefault(party, {})
-            shelf[kept] = (*shelf.get(kept, ()), arrays[name])
+        self.figures, self.earlier = figures, earlier
         return Checkpoint(said["rounds"], Bundle("server", tuple(classes), (), arrays=broadcast), shelves)
 
-    def forget(self) -> None:
-        """Remove what was kept: the result is there."""
-        if self.folder is not None and self.folder.exists():
-            for each in (*self.folder.glob("round-*.npz"), self.folder / "reached.json"):
-                each.unlink(missing_ok=True)
-            self.folder.rmdir()
+
+def forget(folder: Path | None) -> None:
+    """Remove the rounds that were kept, once their result is safe."""
+    if folder is None or not folder.exists():
+        return
+    for each in (*folder.glob("round-*.npz"), folder / "reached.json"):
+        each.unlink(missing_ok=True)
+    folder.rmdir()
+    # The runs of one results file share the folder above; the last one takes it away.
+    if not any(folder.parent.iterdir()):
+        folder.parent.rmdir()
 
 
 def folder_for(results: Path | None, fingerprint: str) -> Path | None:

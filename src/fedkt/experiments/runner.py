@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms import ALGORITHMS, FedKT
+from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx
 from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.algorithms.levels import calibrated, cautions
 from fedkt.bundle import Bundle
@@ -19,15 +20,15 @@ from fedkt.data import Dataset, load
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.experiments.results import append_line, stored
-from fedkt.experiments.rounds import Rounds, folder_for
+from fedkt.experiments.rounds import Rounds, Told, folder_for, forget
 from fedkt.experiments.setting import Setting, fingerprint
 from fedkt.federation import Outcome, Party, Server, seed_for, simulate
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
-from fedkt.parallel import Progress
+from fedkt.parallel import Progress, cpu_clock
 from fedkt.privacy import Laplace, Noise, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
-from fedkt.report import Report, accuracies, label_accuracy, notes, versions, vote_figures
+from fedkt.report import Report, accuracies, versions
 
 
 def run(
@@ -44,7 +45,8 @@ def run(
 ) -> Report:
     """Draw the split and the parties from the seed, run the algorithm, and measure it on the test rows.
 
-    A run of several rounds that is given a `round_folder` goes on where it was killed.
+    A run of several rounds that is given a `round_folder` goes on where it was killed; `forget` the folder when the
+    report is safe.
     """
     full = setting.filled()
     data = load(full.dataset, seed=full.seed, data_dir=data_dir)
@@ -78,8 +80,8 @@ def run(
             public_rows=len(data.X_public), classes=len(data.classes), party_rows=sizes, delta=full.delta
         )
     promise = statement(full.level, price, reproducible_noise=price is not None)
-    told = cautions(full.level, price, sizes)
-    for each in told:
+    cautioned = cautions(full.level, price, sizes)
+    for each in cautioned:
         if caution is not None:
             caution(each)
     server = Server(
@@ -95,7 +97,14 @@ def run(
     def score(after: Bundle) -> float:
         return float(np.mean(accuracies(algorithm.finish(server, after).models, data.X_test, data.y_test)[0]))
 
-    rounds = Rounds(score if several else None, data.X_public, measure_bytes, round_folder if several else None)
+    started, cpu_started = time.perf_counter(), cpu_clock()
+
+    def told() -> Told:
+        diaries = {party.name: party.diary for party in parties}
+        spent = time.perf_counter() - started, cpu_clock() - cpu_started
+        return Told.by(Outcome(Bundle("server", data.classes, ()), (), diaries, server.diary, *spent), data.y_public)
+
+    rounds = Rounds(score if several else None, data.X_public, measure_bytes, round_folder if several else None, told)
     outcome = simulate(
         algorithm,
         parties,
@@ -106,41 +115,43 @@ def run(
         keep=rounds.keep,
         resume=rounds.resume(data.classes),
     )
-    rounds.forget()
+    whole = rounds.earlier.and_then(Told.by(outcome, data.y_public))
     if diagnostic is not None:
         diagnostic(outcome, full)
     plain, balanced = accuracies(outcome.final.models, data.X_test, data.y_test)
+    shape = algorithm.first if isinstance(algorithm, FedKTProx) else algorithm
     return Report(
         dataset=full.dataset,
         algorithm=full.algorithm,
         model=f"{','.join(full.party_models)} -> {full.model}" if full.party_models else full.model,
         parties=len(parties),
-        partitions=getattr(algorithm, "partitions", None),
-        subsets=getattr(algorithm, "subsets", None),
+        partitions=getattr(shape, "partitions", None),
+        subsets=getattr(shape, "subsets", None),
         level=full.level,
         seed=full.seed,
         accuracy=float(np.mean(plain)),
         balanced_accuracy=float(np.mean(balanced)),
-        label_accuracy=label_accuracy(outcome, data.y_public),
+        label_accuracy=whole.label_accuracy,
         epsilon=promise.epsilon,
         delta=promise.delta,
         privacy=str(promise),
         privacy_statement=promise.as_dict(),
         bytes_sent=rounds.sent,
         bytes_received=rounds.received,
-        seconds=outcome.seconds,
-        cpu_seconds=outcome.cpu_seconds if jobs == 1 else None,
+        seconds=whole.seconds,
+        cpu_seconds=whole.cpu_seconds if jobs == 1 else None,
         versions=versions(),
         command=command,
         partition=full.partition or "",
         beta=full.beta if full.partition in ("dirichlet", "balanced") else None,
         rows={"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
-        votes=vote_figures(outcome),
+        votes=whole.votes,
         party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
-        notes=(*told, *notes(outcome)),
+        notes=(*cautioned, *whole.notes),
         source=data.source,
         epochs=epochs_of(tuned(each) for each in (full.model, *full.party_models)),
         rounds=algorithm.rounds,
+        participation=algorithm.participation,
         history=tuple(asdict(each) for each in rounds.figures) if several else (),
     )
 
@@ -247,8 +258,9 @@ def run_all(
         if key not in known or (unmeasured and options.get("measure_bytes")):
             if on_start is not None:
                 on_start(number, full)
+            folder = folder_for(results, key)
             try:
-                report = run(full, round_folder=folder_for(results, key), **options)
+                report = run(full, round_folder=folder, **options)
             except UnsuitedModel as reason:
                 if on_unsuited is None:
                     raise
@@ -256,5 +268,6 @@ def run_all(
                 continue
             if results is not None:
                 append_line(results, {"setting": asdict(full), "report": report.as_dict()})
+            forget(folder)
             known[key] = report
         yield known[key]

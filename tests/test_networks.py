@@ -59,7 +59,7 @@ def test_a_federation_of_networks_learns_to_read_digits():
 
 def test_the_report_says_how_networks_were_trained():
     report = run(Setting("digits", model="mlp", epochs=2))
-    assert "50 teachers were trained in 1 stack." in report.notes
+    assert "50 teachers were trained in 2 stacks." in report.notes
     assert "10 students were trained in 1 stack." in report.notes
 
 

@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, fit_model, prepared, refusal, take_rows
 
+ENOUGH_FOR_TWO = 16
+"""From so many networks on there are at least two stacks, so that two processes have something to do.
+
+The number of processes itself must not matter: networks in other company end with other last digits.
+"""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -80,7 +86,8 @@ def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
         most, reason = stack_size(first.estimator, first.X, n_classes)
         # Networks that train equally long stand together; none waits for another.
         places.sort(key=lambda place: -len(problems[place].y))
-        groups += [Group(tuple(places[start : start + most]), reason) for start in range(0, len(places), most)]
+        count = max(-(-len(places) // most), 2 if len(places) >= ENOUGH_FOR_TWO else 1)
+        groups += [Group(tuple(part.tolist()), reason) for part in np.array_split(np.array(places), count)]
     return groups
 
 

@@ -85,7 +85,8 @@ def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
 
         most, reason = stack_size(first.estimator, first.X, n_classes)
         # Networks that train equally long stand together; none waits for another.
-        places.sort(key=lambda place: -len(problems[place].y))
+        recipe = first.estimator.recipe
+        places.sort(key=lambda place: -recipe.steps(len(problems[place].y)))
         count = max(-(-len(places) // most), 2 if len(places) >= ENOUGH_FOR_TWO else 1)
         groups += [Group(tuple(part.tolist()), reason) for part in np.array_split(np.array(places), count)]
     return groups

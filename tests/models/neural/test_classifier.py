@@ -191,7 +191,7 @@ def test_a_cnn_refuses_tables_in_words_and_reads_images():
         {"image": (6,)},
         {"dtype": "float16"},
     ],
-    ids=str,
+    ids=lambda given: " ".join(f"{name} {getattr(value, '__name__', value)}" for name, value in given.items()),
 )
 def test_impossible_settings_are_refused_in_words(settings):
     with pytest.raises(ConfigurationError):

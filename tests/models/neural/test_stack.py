@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from fedkt.errors import ModelError  # noqa: E402
+from fedkt.models.neural import recipe as neural_recipe  # noqa: E402
 from fedkt.models.neural import stack  # noqa: E402
 from fedkt.models.neural.networks import built, cnn, mlp  # noqa: E402
 from fedkt.models.neural.recipe import Correction, Recipe, batches  # noqa: E402
@@ -77,6 +78,19 @@ def test_a_stack_ends_where_single_trainings_end_in_float64(recipe, shared):
     stack.train_stack(together, recipe)
     assert furthest(alone, together) < 1e-9
     assert furthest(together, trainings(shared=shared)) > 1e-2, "training must have moved the weights"
+
+
+def test_networks_whose_epochs_follow_from_their_steps_end_where_single_trainings_end(monkeypatch):
+    """The most steps then belong to neither the most rows nor the fewest: 50 rows take 7 · 3, 17 rows 3 · 7."""
+    monkeypatch.setattr(neural_recipe, "LEAST_EPOCHS", 2)
+    monkeypatch.setattr(neural_recipe, "LEAST_STEPS", 20)
+    auto = Recipe(None, 8, 1e-1, 1e-3, "sgd", 0.0)
+    assert [auto.steps(size) for size in SIZES] == [21, 20, 21, 20, 20, 20, 20]
+    alone, together = trainings((*SIZES, 60)), trainings((*SIZES, 60))
+    for each in alone:
+        train(each, auto)
+    stack.train_stack(together, auto)
+    assert furthest(alone, together) < 1e-9
 
 
 def test_in_float32_a_stack_stays_within_round_off_of_float64():

@@ -67,8 +67,7 @@ def most_in_a_stack(module: nn.Module) -> int:
 
 def train_stack(trainings: Sequence[Training], recipe: Recipe, *, ticks: Ticks | None = None) -> None:
     """Train all networks in place; each ends as if it had been trained alone, up to floating-point round-off."""
-    order = sorted(range(len(trainings)), key=lambda place: -trainings[place].n_rows)
-    ranked = [trainings[place] for place in order]
+    ranked = sorted(trainings, key=lambda each: -recipe.steps(each.n_rows))
     stack = Stack(ranked, recipe)
     lengths = [recipe.steps(each.n_rows) for each in ranked]
     done = 0
@@ -98,7 +97,7 @@ class Stack:
         stacked, _ = stack_module_state([each.module for each in trainings])
         self.weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in stacked.items()}
         shell = copy.deepcopy(trainings[0].module).to("meta").train()
-        # Not `self.shell`: the stack would hold itself, and its rows would stay in memory until a garbage collection.
+        # It knows the shell and not the stack, which would hold itself: its rows would stay until a garbage collection.
         self.forward = forward_of(shell, self.rows.dim() == 2)
         self.pull, self.towards, self.push = stacked_corrections(trainings, list(self.weights))
         self.back: dict[str, tuple[int, ...]] = {}
@@ -126,7 +125,7 @@ class Stack:
         optimiser = self.recipe.optimise(list(leaves.values()))
         if self.optimiser is not None:
             for name, leaf in leaves.items():
-                before = self.optimiser.state[self.leaves[name]]
+                before = self.optimiser.state.get(self.leaves[name], {})
                 # Moments have the shape of the weights; the number of steps is one number for all.
                 optimiser.state[leaf] = {
                     key: value[:active] if isinstance(value, Tensor) and value.dim() else value

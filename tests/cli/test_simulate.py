@@ -1,6 +1,7 @@
 """The commands that run everything on one machine."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,9 +16,12 @@ bytes_sent seconds versions
 QUICK = ("--model", "tree", "--parties", "3", "--subsets", "2")
 
 
-def fedkt(*words, cwd=None):
+def fedkt(*words, cwd=None, **environment):
     code = "from fedkt.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=cwd)
+    surroundings = {**os.environ, **environment}
+    return subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=cwd, env=surroundings
+    )
 
 
 def test_simulate_prints_exactly_one_json_object(tmp_path):
@@ -57,6 +61,21 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
     assert json.loads(fedkt(*words, cwd=tmp_path).stdout) == first
 
 
+def test_compare_fits_80_columns_and_draws_rounds(tmp_path):
+    pytest.importorskip("torch")
+    words = ("compare", "digits", "--model", "mlp", "--parties", "3", "--subsets", "2", "--epochs", "1", "--seeds", "2")
+    chosen = ("--algorithms", "fedkt,centralised,fedavg,fedkt-prox", "--rounds", "2", "--bytes", "--curve", "curve.svg")
+    done = fedkt(*words, *chosen, "--report", "seen.html", cwd=tmp_path, COLUMNS="80")
+    assert done.returncode == 0, done.stderr
+    tables = done.stdout.partition("Data:")[0].splitlines()
+    assert max(len(line) for line in tables) <= 80
+    assert "…" not in done.stdout
+    for whole in ("fedkt-prox", "centralised", "accuracy %", "ε", "n·M·(s+2·(r−1))", "M bytes of one model"):
+        assert whole in done.stdout
+    assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
+    assert "Round after round" in (tmp_path / "seen.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -70,6 +89,8 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
         (("simulate", "digits", "--jobs", "0"), "--jobs"),
         (("compare", "digits", "--seeds", "some"), "--seeds"),
         (("compare", "digits", "--algorithms", ","), "nothing to compare"),
+        (("compare", "digits", "--algorithms", "fedavg", "--rounds", "2", "--curve", "a.gif"), ".png, .svg or .pdf"),
+        (("compare", "digits", "--algorithms", "fedkt,solo", "--curve", "a.svg"), "a method of several rounds"),
     ],
 )
 def test_a_choice_that_cannot_work_is_one_sentence_and_exit_code_1(words, said):

@@ -105,10 +105,10 @@ def test_only_the_parties_that_take_part_are_counted():
         assert each["sent"] == pytest.approx(all_of_them["sent"] / 3, rel=0.02)
 
 
-def test_students_are_packed_only_on_request():
+def test_the_students_before_the_rounds_are_measured_without_being_asked():
     report = run(replace(QUICK, algorithm="fedkt-prox", rounds=2))
-    assert [each["sent"] is None for each in report.history] == [True, False]
-    assert report.bytes_sent is None
+    assert all(each["sent"] > 0 for each in report.history)
+    assert (report.partitions, report.subsets) == (1, 2)
 
 
 def test_a_method_of_one_round_has_no_history():

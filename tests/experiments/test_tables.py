@@ -9,7 +9,14 @@ import pytest
 
 from fedkt.errors import DataError
 from fedkt.experiments.private_tables import load_rows, paper_table, summary
-from fedkt.experiments.tables import effectiveness_table, provenance, replace_between, seed_table
+from fedkt.experiments.tables import (
+    effectiveness_table,
+    provenance,
+    reach_table,
+    replace_between,
+    seed_table,
+    traffic_table,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,3 +114,40 @@ def test_the_documentation_says_what_the_results_say():
         [sys.executable, str(ROOT / "paper" / "update_tables.py"), "--check"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def with_rounds(algorithm, accuracies, sent, received):
+    entry = json.loads(result(0, accuracies[-1]))
+    history = [
+        {"round": number, "accuracy": value, "sent": sent, "received": received}
+        for number, value in enumerate(accuracies, start=1)
+    ]
+    count = len(accuracies)
+    entry["setting"]["algorithm"] = algorithm
+    entry["report"] |= {"algorithm": algorithm, "rounds": count, "history": history if count > 1 else []}
+    entry["report"] |= {"bytes_sent": sent * count, "bytes_received": received * count}
+    return json.dumps(entry)
+
+
+def test_what_an_accuracy_costs_is_a_table_for_the_documentation(tmp_path):
+    path = tmp_path / "rounds.jsonl"
+    lines = [with_rounds("fedavg", [0.2, 0.5, 0.8], 5_000_000, 5_000_000), with_rounds("fedkt", [0.66], 9_000_000, 0)]
+    path.write_text("\n".join(lines) + "\n")
+    # 80, 85 and 90 % of 80.0 are 64, 68 and 72 %.
+    assert reach_table(path).splitlines() == [
+        "| algorithm | best | 64.0 % (80 % of the best of fedavg) | 66.0 % (the best of fedkt) | "
+        "68.0 % (85 % of the best of fedavg) | 72.0 % (90 % of the best of fedavg) |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| fedavg | 80.0 | 3 · 30.0 | 3 · 30.0 | 3 · 30.0 | 3 · 30.0 |",
+        "| fedkt | 66.0 | 1 · 9.00 | 1 · 9.00 | – | – |",
+    ]
+    # 50 parties: M is 5 MB / 50 = 100 kB, so FedKT's 50 · 2 students are 10 MB.
+    assert traffic_table(path).splitlines()[2:] == [
+        "| fedavg | 3 | 15.0 MB | 15.0 MB | 30.0 MB | 2·n·M·r | 30.0 MB |",
+        "| fedkt | 1 | 9.0 MB | 0 B | 9.0 MB | n·s·M | 10.0 MB |",
+    ]
+
+
+def test_a_file_without_results_has_no_such_table(tmp_path):
+    with pytest.raises(DataError, match="holds no results"):
+        reach_table(tmp_path / "nothing.jsonl")

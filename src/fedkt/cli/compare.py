@@ -56,6 +56,10 @@ def compare(
         typer.Option(help="JSON-lines file: every finished run is kept there at once, and none is run again."),
     ] = None,
     report: options.Report = None,
+    curve: Annotated[
+        Path | None,
+        typer.Option(help="Where to draw accuracy against rounds and megabytes: a .svg, .png or .pdf file."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare algorithms on the same splits and parties.
@@ -69,11 +73,14 @@ def compare(
       fedkt compare mnist --algorithms fedkt,solo,fedavg,fedprox,scaffold,feddf,pfnm,pate --seeds 5
 
       fedkt compare svhn --algorithms fedkt-prox,fedavg,fedprox --rounds 50 --results svhn-rounds.jsonl
+
+      fedkt compare digits --model mlp --algorithms fedkt,fedavg --rounds 10 --bytes --curve curve.svg
     """
     from dataclasses import asdict
 
     from fedkt.cli.output import print_json, progress_bar
-    from fedkt.cli.tables import print_summaries, write_report
+    from fedkt.cli.tables import print_summaries, write_curve, write_report
+    from fedkt.experiments.curves import check_curve
     from fedkt.experiments.results import summarise
     from fedkt.experiments.runner import run_all
     from fedkt.experiments.setting import ONE_SHOT
@@ -90,6 +97,8 @@ def compare(
     unsuited: dict[str, str] = {}
     if not settings:
         raise ConfigurationError("There is nothing to compare: name at least one algorithm and one seed.")
+    if curve is not None:
+        check_curve(curve, settings)
     with progress_bar("compare", quiet=as_json) as bar:
         reports = list(
             run_all(
@@ -120,6 +129,7 @@ def compare(
     else:
         print_summaries(reports, unsuited)
     write_report(options.report_path(report, as_json=as_json), settings[0], reports, data_dir=data_dir, quiet=as_json)
+    write_curve(curve, reports, quiet=as_json)
 
 
 def chosen_seeds(text: str) -> list[int]:

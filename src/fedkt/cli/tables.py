@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rich import box
 from rich.table import Table
 
 from fedkt.cli.output import stderr, stdout
 from fedkt.data import load
+from fedkt.experiments.curves import save_curves
 from fedkt.experiments.figures import partition_bubbles
 from fedkt.experiments.page import write_page
 from fedkt.experiments.results import summarise
 from fedkt.experiments.runner import data_dependent, draw_parties
 from fedkt.experiments.setting import Setting
+from fedkt.experiments.traffic import (
+    TRAFFIC_HEAD,
+    curves,
+    model_bytes,
+    reach_cells,
+    targets,
+    traffic,
+    traffic_cells,
+    worth_showing,
+)
+from fedkt.experiments.words import human_bytes
 from fedkt.federation import Outcome
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report
@@ -24,33 +37,40 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-def spread(pair: tuple[float, float] | None) -> str:
-    """Mean ± standard deviation as percentages."""
-    return "–" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f} %"
+def points(value: float | None) -> str:
+    """The same without its sign, for a column that has it in its head."""
+    return "–" if value is None else f"{100 * value:.1f}"
 
 
-def size(count: float | None) -> str:
-    """Bytes for a person."""
-    if count is None:
-        return "–"
-    return f"{count / 1e6:.2f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+def spread(pair: tuple[float, float] | None, several: bool) -> str:
+    """Mean ± standard deviation in percent, the mean alone of a single seed."""
+    return "–" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f}" if several else points(pair[0])
+
+
+def ruled(title: str, *columns: str) -> Table:
+    """An empty table whose first column is words and the others numbers; it has no edges, to fit 80 columns."""
+    table = Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(
+            column, justify="left" if column in ("algorithm", "model", "formula") else "right", no_wrap=True
+        )
+    return table
 
 
 def print_reports(reports: Sequence[Report]) -> None:
     """One row a run, and what was noted."""
     first = reports[0]
-    table = Table(title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, seed {first.seed}")
-    for column in ("algorithm", "model", "accuracy", "balanced", "labels", "ε", "sent", "seconds"):
-        table.add_column(column, justify="left" if column in ("algorithm", "model") else "right", no_wrap=True)
+    title = f"{first.dataset}: {first.parties} parties, {first.partition} partition, seed {first.seed}"
+    table = ruled(title, "algorithm", "model", "accuracy %", "balanced %", "labels %", "ε", "sent", "seconds")
     for report in reports:
         table.add_row(
             report.algorithm,
             report.model,
-            percent(report.accuracy),
-            percent(report.balanced_accuracy),
-            percent(report.label_accuracy),
+            points(report.accuracy),
+            points(report.balanced_accuracy),
+            points(report.label_accuracy),
             "∞" if report.epsilon is None else rounded_up(report.epsilon),
-            size(report.bytes_sent),
+            human_bytes(report.bytes_sent),
             f"{report.seconds:.1f}",
         )
     stdout.print(table)
@@ -92,25 +112,26 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     """One row an algorithm: mean ± standard deviation over the seeds; an empty one where it cannot take the model."""
     first = reports[0]
     seeds = sorted({report.seed for report in reports if report.seed is not None})
-    table = Table(
-        title=f"{first.dataset}: {first.parties} parties, {first.partition} partition, model {first.model}, "
-        f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})"
+    table = ruled(
+        f"{first.dataset}: {first.parties} parties, {first.partition} partition, model {first.model}, "
+        + (f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f"seed {seeds[0]}"),
+        *("algorithm", "accuracy %", "balanced %", "labels %", "ε", "sent", "seconds"),
     )
-    for column in ("algorithm", "accuracy", "balanced", "labels", "ε", "sent", "seconds"):
-        table.add_column(column, justify="left" if column == "algorithm" else "right", no_wrap=True)
     for summary in summarise(reports):
         table.add_row(
             summary.algorithm,
-            spread(summary.accuracy),
-            spread(summary.balanced_accuracy),
-            spread(summary.label_accuracy),
+            spread(summary.accuracy, len(summary.seeds) > 1),
+            spread(summary.balanced_accuracy, len(summary.seeds) > 1),
+            spread(summary.label_accuracy, len(summary.seeds) > 1),
             "∞" if summary.epsilon is None else rounded_up(summary.epsilon),
-            size(summary.bytes_sent),
+            human_bytes(summary.bytes_sent),
             f"{summary.seconds:.1f}",
         )
     for algorithm in unsuited:
         table.add_row(algorithm, *["–"] * 6)
     stdout.print(table)
+    print_reach(reports)
+    print_traffic(reports)
     print_data(first)
     for reason in unsuited.values():
         stdout.print(f"Empty: {reason}", markup=False, soft_wrap=True)
@@ -119,6 +140,50 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
         stdout.print(f"Privacy: {max(private, key=lambda each: each.epsilon or 0).privacy}", soft_wrap=True)
     for note in dict.fromkeys(note for report in private for note in report.notes):
         stdout.print(f"Note: {note}", markup=False)
+
+
+def print_reach(reports: Sequence[Report]) -> None:
+    """Rounds and megabytes to the same accuracies, where a method has rounds."""
+    if not any(report.history for report in reports):
+        return
+    found = curves(reports)
+    wanted = targets(found)
+    title = "First round to reach an accuracy · megabytes until then (–: never, ?: not measured)"
+    stdout.print()
+    table = ruled(title, "algorithm", "best %", *(f"{100 * each.accuracy:.1f} %" for each in wanted))
+    for cells in reach_cells(found, wanted):
+        table.add_row(*cells)
+    stdout.print(table)
+    stdout.print(
+        "; ".join(f"{100 * each.accuracy:.1f} % is {each.why()}" for each in wanted) + ".",
+        highlight=False,
+        markup=False,
+    )
+
+
+def print_traffic(reports: Sequence[Report]) -> None:
+    """Bytes measured beside the formulas, where several algorithms can be compared."""
+    if not worth_showing(reports):
+        return
+    stdout.print()
+    table = ruled("Bytes of all parties and rounds, measured on the packed messages", *TRAFFIC_HEAD)
+    for cells in traffic_cells(traffic(reports)):
+        table.add_row(*cells)
+    stdout.print(table)
+    model = model_bytes(reports)
+    size = "not known: no method sends one from the server" if model is None else human_bytes(model)
+    stdout.print(
+        f"n parties, s students a party, r rounds, M bytes of one model ({size}).", highlight=False, markup=False
+    )
+
+
+def write_curve(path: Path | None, reports: Sequence[Report], *, quiet: bool) -> None:
+    """Accuracy against rounds and bytes as a picture."""
+    if path is None:
+        return
+    save_curves(path, reports)
+    if not quiet:
+        stdout.print(f"Curve: {path}", markup=False, highlight=False)
 
 
 def write_report(

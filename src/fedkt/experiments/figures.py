@@ -6,7 +6,6 @@ scripts, dates or fonts of its own, and byte for byte the same for the same numb
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
-from fedkt.experiments.svg import BLUE, GREEN, GRID, ORANGE, PURPLE, QUIET, RED, SKY, as_svg, drawing, shortened
-from fedkt.transport.folder import write_atomically
+from fedkt.experiments.svg import (
+    BLUE,
+    GRID,
+    ORANGE,
+    QUIET,
+    as_svg,
+    colour_of,
+    drawing,
+    name_of,
+    save_picture,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +35,7 @@ if TYPE_CHECKING:
     from fedkt.experiments.results import Summary
     from fedkt.report import Report
 
-COLOURS = {"fedkt": BLUE, "solo": ORANGE, "pate": GREEN, "centralised": PURPLE}
-NAMES = {"fedkt": "FedKT", "solo": "Solo", "pate": "PATE", "centralised": "Centralised"}
+PARTITION_TITLE = "Rows of each class at each party"
 WIDTH = 8.0
 """Inches; one inch is 72 units of the SVG."""
 BAND_PARTIES = 50
@@ -46,27 +54,14 @@ def partition_bubbles(owners: ArrayLike, y: ArrayLike, classes: Sequence[Any]) -
     names, counts = rows_by_party(owners, y, len(classes))
     with drawing():
         figure = draw_partition(names, counts, classes)
-        return as_svg(figure, "Rows of each class at each party", describe_partition(names, counts, classes))
+        return as_svg(figure, PARTITION_TITLE, describe_partition(names, counts, classes))
 
 
 def save_partition(path: Path, owners: ArrayLike, y: ArrayLike, classes: Sequence[Any]) -> None:
     """Write the bubble plot as the kind of file the name ends in: .png, .svg or .pdf."""
-    kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise ConfigurationError(
-            f"A picture can be .png, .svg or .pdf, got {path.name!r}. Choose one of these endings."
-        )
-    if kind == "svg":
-        data = b'<?xml version="1.0" encoding="utf-8"?>\n' + partition_bubbles(owners, y, classes).encode()
-    else:
-        names, counts = rows_by_party(owners, y, len(classes))
-        # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
-        undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
-        buffer = io.BytesIO()
-        with drawing():
-            draw_partition(names, counts, classes).savefig(buffer, format=kind, dpi=160, metadata=undated)
-        data = buffer.getvalue()
-    write_atomically(path, data)
+    names, counts = rows_by_party(owners, y, len(classes))
+    told = describe_partition(names, counts, classes)
+    save_picture(path, lambda: draw_partition(names, counts, classes), PARTITION_TITLE, told)
 
 
 def accuracy_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> str:
@@ -231,7 +226,7 @@ def draw_accuracies(axes: Axes, summaries: Sequence[Summary], reports: Sequence[
     values: list[float] = []
     for row, each in enumerate(summaries):
         mean, spread = getattr(each, measure)
-        colour = COLOURS.get(each.algorithm.split(" ")[0], [SKY, RED, GREEN, PURPLE][row % 4])
+        colour = colour_of(each.algorithm, row)
         seeds = [getattr(report, measure) for report in reports if report.algorithm == each.algorithm]
         dots = [100 * value for value in seeds if value is not None]
         values += [*dots, 100 * (mean - spread), 100 * (mean + spread)]
@@ -285,12 +280,6 @@ def describe_partition(names: Sequence[str], counts: NDArray[np.int64], classes:
         f"most: {shortened(names[many])} with {per_party[many]:,}. "
         f"Parties without any row of some class: {missing}."
     )
-
-
-def name_of(algorithm: str) -> str:
-    """An algorithm as it is written in text."""
-    first, space, rest = algorithm.partition(" ")
-    return NAMES.get(first, first) + space + rest
 
 
 def in_words(mean_spread: tuple[float, float] | None, seeds: int) -> str:

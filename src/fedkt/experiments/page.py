@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedkt.errors import ConfigurationError
-from fedkt.experiments.figures import accuracy_bars, name_of, vote_histograms
-from fedkt.experiments.svg import made_unique
+from fedkt.experiments.curves import accuracy_curves
+from fedkt.experiments.figures import accuracy_bars, vote_histograms
+from fedkt.experiments.svg import made_unique, name_of
+from fedkt.experiments.traffic import (
+    TRAFFIC_HEAD,
+    curves,
+    model_bytes,
+    reach_cells,
+    targets,
+    traffic,
+    traffic_cells,
+    worth_showing,
+)
+from fedkt.experiments.words import (
+    counted,
+    distinct,
+    human_bytes,
+    human_seconds,
+    percent,
+    seeds_in_words,
+    with_spread,
+)
 from fedkt.transport.folder import write_atomically
 
 if TYPE_CHECKING:
@@ -23,6 +42,12 @@ WHAT_IT_IS = {
     "solo": "each party alone; mean over the parties",
     "pate": "upper bound: needs all rows in one place",
     "centralised": "upper bound: needs all rows in one place",
+    "fedavg": "averages of weights",
+    "fedprox": "averages of weights held near the last ones",
+    "scaffold": "averages of weights with control variates",
+    "feddf": "averages of weights, distilled on the public rows",
+    "pfnm": "one round, neurons matched",
+    "fedkt-prox": "FedKT, then rounds of FedProx",
 }
 COMPARED_WITH = {
     "solo": "a party alone on average",
@@ -52,6 +77,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """A table in words; without lines it is not shown."""
+
+    head: list[str]
+    lines: list[list[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
 class Chapter:
     """Everything about the runs on the same rows: what a page shows under one heading."""
 
@@ -61,6 +95,11 @@ class Chapter:
     bars: str
     votes: str
     votes_of: str
+    curves: str
+    traffic: Grid
+    model_size: str
+    """M in words, empty where it is not known."""
+    reach: Grid
     settings: list[tuple[str, str]]
     privacy: list[str]
     notes: list[tuple[str, str]]
@@ -133,11 +172,34 @@ def chapter(reports: Sequence[Report], number: int) -> Chapter:
         bars=made_unique(accuracy_bars(list(scores.values()), measured), f"c{number}") if len(measured) > 1 else "",
         votes=made_unique(vote_histograms(votes), f"c{number}") if votes else "",
         votes_of=str(votes.get("of", "")),
+        curves=made_unique(accuracy_curves(measured), f"c{number}") if any(run.history for run in measured) else "",
+        traffic=traffic_grid(reports),
+        model_size="" if (one := model_bytes(reports)) is None else human_bytes(one),
+        reach=reach_grid(measured),
         settings=settings(reports),
         privacy=list(dict.fromkeys(report.privacy for report in reports)),
         notes=gathered_notes(reports),
         runs=list(reports),
         seeds=len({report.seed for report in reports}),
+    )
+
+
+def traffic_grid(reports: Sequence[Report]) -> Grid:
+    """Bytes measured beside the formulas; empty where there is nothing to set side by side."""
+    lines = traffic_cells(traffic(reports), name_of) if worth_showing(reports) else []
+    return Grid([word.capitalize() for word in TRAFFIC_HEAD], lines)
+
+
+def reach_grid(measured: Sequence[Report]) -> Grid:
+    """Rounds and megabytes to the same accuracies; empty where no method has rounds."""
+    if not any(report.history for report in measured):
+        return Grid([], [])
+    found = curves(measured)
+    wanted = targets(found)
+    return Grid(
+        ["Algorithm", "Best %", *(f"{100 * each.accuracy:.1f} %" for each in wanted)],
+        [[name_of(name), *cells] for name, *cells in reach_cells(found, wanted)],
+        "; ".join(f"{100 * each.accuracy:.1f} % is {each.why(name_of)}" for each in wanted) + ".",
     )
 
 
@@ -265,52 +327,3 @@ def gathered_notes(reports: Sequence[Report]) -> list[tuple[str, str]]:
         (note, next(iter(runs)) if len(runs) == 1 else f"{len(runs)} runs, first {next(iter(runs))}")
         for note, runs in found.items()
     ]
-
-
-def distinct(values: Any) -> str:
-    """The different values, without None, separated by commas."""
-    return ", ".join(dict.fromkeys(str(value) for value in values if value is not None))
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def percent(value: float | None) -> str:
-    """A share as a percentage, a dash where there is none."""
-    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f}\u00a0%"
-
-
-def with_spread(value: tuple[float, float] | None, several: bool) -> str:
-    """A mean with the spread over its seeds."""
-    if value is None:
-        return "–"
-    # Spaces that do not break: a number stays on one line with its spread and its sign.
-    return f"{100 * value[0]:.1f}\u00a0±\u00a0{100 * value[1]:.1f}\u00a0%" if several else percent(value[0])
-
-
-def human_bytes(number: float | None) -> str:
-    """A number of bytes with three digits and a unit of 1,000s."""
-    if number is None:
-        return "–"
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 999.5:
-            return f"{number:.0f} {unit}" if unit == "B" or number >= 99.95 else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:.1f} TB"
-
-
-def human_seconds(number: float | None) -> str:
-    """Seconds as a person would write them."""
-    if number is None:
-        return "–"
-    return (
-        f"{number:.1f} s" if number < 99.95 else f"{number / 60:.1f} min" if number < 5940 else f"{number / 3600:.1f} h"
-    )
-
-
-def seeds_in_words(seeds: Sequence[int]) -> str:
-    """Seeds as a range where they form one."""
-    several = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
-    return f"{seeds[0]} … {seeds[-1]}" if several else ", ".join(str(seed) for seed in seeds)

@@ -104,7 +104,14 @@ def run(
         spent = time.perf_counter() - started, cpu_clock() - cpu_started
         return Told.by(Outcome(Bundle("server", data.classes, ()), (), diaries, server.diary, *spent), data.y_public)
 
-    rounds = Rounds(score if several else None, data.X_public, measure_bytes, round_folder if several else None, told)
+    rounds = Rounds(
+        score if several else None,
+        data.X_public,
+        # Beside many rounds of training the students of FedKT-Prox are soon packed, and its curve needs their bytes.
+        measure_bytes or several,
+        round_folder if several else None,
+        told,
+    )
     outcome = simulate(
         algorithm,
         parties,

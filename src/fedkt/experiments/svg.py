@@ -6,12 +6,14 @@ import hashlib
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedkt.errors import ConfigurationError
+from fedkt.transport.folder import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +21,31 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
 BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
 INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
+COLOURS = {
+    "fedkt": BLUE,
+    "solo": ORANGE,
+    "pate": GREEN,
+    "centralised": PURPLE,
+    "fedavg": RED,
+    "fedprox": SKY,
+    "scaffold": INK,
+    # What has rounds is a line, what has none a dashed one: these two may share a colour with the latter.
+    "feddf": GREEN,
+    "fedkt-prox": BLUE,
+    "pfnm": "#8C564B",
+}
+NAMES = {
+    "fedkt": "FedKT",
+    "solo": "Solo",
+    "pate": "PATE",
+    "centralised": "Centralised",
+    "fedavg": "FedAvg",
+    "fedprox": "FedProx",
+    "scaffold": "SCAFFOLD",
+    "feddf": "FedDF",
+    "fedkt-prox": "FedKT-Prox",
+    "pfnm": "PFNM",
+}
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fedkt",
@@ -47,6 +74,17 @@ def shortened(text: str, most: int = 18) -> str:
     """The text as a label: printable, on one line, not longer than `most`."""
     line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def name_of(algorithm: str) -> str:
+    """An algorithm as it is written in text."""
+    first, space, rest = algorithm.partition(" ")
+    return NAMES.get(first, first) + space + rest
+
+
+def colour_of(algorithm: str, place: int) -> str:
+    """An algorithm's colour; one that is not known gets one by its place."""
+    return COLOURS.get(algorithm.partition(" ")[0], [SKY, RED, GREEN, PURPLE][place % 4])
 
 
 @contextmanager
@@ -95,3 +133,29 @@ def made_unique(svg: str, suffix: str) -> str:
     """The same picture with ids of its own, for a page that shows it twice."""
     found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
     return svg.replace(found.group(1), found.group(1) + suffix) if found else svg
+
+
+def picture_kind(path: Path) -> str:
+    """The kind of file a picture's name asks for: png, svg or pdf."""
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise ConfigurationError(
+            f"A picture can be .png, .svg or .pdf, got {path.name!r}. Choose one of these endings."
+        )
+    return kind
+
+
+def save_picture(path: Path, draw: Callable[[], Figure], title: str, description: str) -> None:
+    """Write a figure as the kind of file the name ends in, byte for byte the same for the same numbers."""
+    kind = picture_kind(path)
+    # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
+    undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
+    with drawing():
+        figure = draw()
+        if kind == "svg":
+            data = b'<?xml version="1.0" encoding="utf-8"?>\n' + as_svg(figure, title, description).encode()
+        else:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
+            data = buffer.getvalue()
+    write_atomically(path, data)

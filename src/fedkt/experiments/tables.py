@@ -12,6 +12,7 @@ import numpy as np
 
 from fedkt.errors import DataError
 from fedkt.experiments.results import Summary, read_report, stored, summarise
+from fedkt.experiments.traffic import TRAFFIC_HEAD, curves, reach_cells, targets, traffic, traffic_cells
 from fedkt.report import Report, mean_and_spread
 
 HEADER = (
@@ -115,6 +116,32 @@ def hospitals_table(path: Path) -> str:
         lines.append("| " + " | ".join([str(entry["seed"]), *cells, f"{entry['bytes_sent'] / 1e3:.0f}"]) + " |")
     means = [with_spread(mean_and_spread(list(column))) for column in zip(*table, strict=True)]
     return "\n".join([*lines, "| " + " | ".join(["mean ± sd", *means, ""]) + " |"])
+
+
+def traffic_table(path: Path) -> str:
+    """The bytes measured in a results file beside the paper's formulas."""
+    return markdown(TRAFFIC_HEAD, traffic_cells(traffic(runs_in(path))))
+
+
+def reach_table(path: Path) -> str:
+    """Rounds · megabytes until each method of a results file reaches the same accuracies, a dash for never."""
+    found = curves(runs_in(path))
+    wanted = targets(found)
+    head = ["algorithm", "best", *(f"{100 * each.accuracy:.1f} % ({each.why()})" for each in wanted)]
+    return markdown(head, reach_cells(found, wanted))
+
+
+def runs_in(path: Path) -> list[Report]:
+    """The reports of a results file, or a refusal where it holds none."""
+    reports = list(stored(path).values())
+    if not reports:
+        raise DataError(f"{path} holds no results.")
+    return reports
+
+
+def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table of words."""
+    return "\n".join(["| " + " | ".join(each) + " |" for each in (head, ["---"] * len(head), *lines)])
 
 
 def percent(value: float | None) -> str:

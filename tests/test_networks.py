@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,11 +19,14 @@ from torch import nn
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, Solo
-from fedkt.errors import ConfigurationError, ModelError
+from fedkt.algorithms.pate import CUT, cut
+from fedkt.algorithms.training import train_models
+from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.experiments.runner import run
 from fedkt.experiments.setting import Setting
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.catalogue import trained_for
+from fedkt.models.ensemble import grouped
 from fedkt.models.neural.classifier import NeuralClassifier
 from fedkt.privacy import Gaussian
 
@@ -85,6 +89,51 @@ def test_at_level_l2_a_teacher_may_not_stop_early_and_a_student_may():
         simulate(FedKT(patient, **private), parties(), server())
     brief = trained_for("mlp", 5)
     simulate(FedKT(brief, teacher=brief, student=patient, **private), parties(), server())
+
+
+def test_early_stopping_is_found_inside_a_pipeline_and_whatever_it_is_set_to():
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    private = {"subsets": 3, "level": "L2", "noise": Gaussian(0.5), "queries": 0.5}
+    for patient in (
+        make_pipeline(StandardScaler(), NeuralClassifier(early_stopping=True)),
+        NeuralClassifier(early_stopping=1),
+    ):
+        with pytest.raises(ConfigurationError, match="may not stop early"):
+            simulate(FedKT(patient, **private), parties(), server())
+
+
+def test_a_record_touches_no_teacher_but_its_own():
+    """The promise of level L2. One record makes a subset's labels all alike or not; the others must not notice."""
+
+    def teachers(label):
+        y = DIGITS[:250].copy()
+        member = Party(PIXELS[PUBLIC], CLASSES, 5, name="a", X=PIXELS[:250], y=y)
+        piece = cut(250, 8, member.rng(0, CUT))[3]
+        y[piece] = 0
+        y[piece[0]] = label
+        algorithm = FedKT(NeuralClassifier(epochs=60, batch_size=8), partitions=1, subsets=8)
+        problems = algorithm.lessons(member)[0].teachers
+        return grouped(problems, 10), train_models(problems, 10)
+
+    (groups, before), (same, after) = teachers(0), teachers(1)
+    assert groups == same, "a label decides who is trained with whom"
+    for number, (one, other) in enumerate(zip(before, after, strict=True)):
+        alike = [
+            (a == b).all() for a, b in zip(one.estimator.get_weights(), other.estimator.get_weights(), strict=True)
+        ]
+        assert all(alike) == (number != 3)
+
+
+def test_rows_that_networks_cannot_read_name_the_party():
+    broken = parties()
+    broken[2] = replace(broken[2], X=np.where(np.arange(64) == 3, np.nan, broken[2].X))
+    with pytest.raises(DataError, match=r"Party 'party 2'.*NaN"):
+        simulate(FedKT(trained_for("mlp", 1), subsets=3), broken, server())
+    gaps = np.where(np.arange(64) == 3, np.inf, PIXELS[PUBLIC])
+    with pytest.raises(DataError, match="public rows contain NaN"):
+        simulate(Solo("mlp"), [replace(party, public=gaps) for party in parties()], server())
 
 
 def test_models_that_say_the_same_are_made_whatever_the_number_of_processes():

@@ -99,6 +99,8 @@ class Server(Side):
 
     last: Bundle | None = field(default=None, kw_only=True)
     """What it sent out before this round."""
+    parties: int = field(default=0, kw_only=True)
+    """How many parties there are, whether they took part in a round or not; 0 where nobody said."""
 
 
 class Algorithm(ABC):
@@ -212,7 +214,9 @@ def simulate(
         bundles = tuple(bundle for bundle, _ in results)
         diaries |= {bundle.sender: diary for bundle, diary in results}
         sent = broadcast
-        broadcast = algorithm.server_step(replace(server, jobs=jobs, round=number, last=sent), bundles)
+        broadcast = algorithm.server_step(
+            replace(server, jobs=jobs, round=number, last=sent, parties=len(members)), bundles
+        )
         if on_round is not None:
             on_round(Round(number, sent, bundles, broadcast))
         if keep is not None:

@@ -262,7 +262,8 @@ def student_name(partition: int) -> str:
 
 def refuse_early_stopping(teacher: Any) -> None:
     """At level L2 a party's rows must not decide how long a teacher is trained."""
-    if getattr(teacher, "early_stopping", False) is True:
+    settings = teacher.get_params(deep=True)
+    if any(value for name, value in settings.items() if name.rpartition("__")[2] == "early_stopping"):
         raise ConfigurationError(
             "At level L2 a teacher may not stop early: the rows that would say when are the party's own. Switch "
             "early_stopping off for the teacher; a student, which sees public rows only, may keep it."

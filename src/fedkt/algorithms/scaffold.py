@@ -22,6 +22,7 @@ from fedkt.algorithms.averaging import ROWS, Averaging, Weights, average, weight
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server
+from fedkt.models.catalogue import as_estimator
 
 if TYPE_CHECKING:
     from fedkt.models.neural.recipe import Correction
@@ -55,6 +56,8 @@ class Scaffold(Averaging):
         for what, value in (("learning_rate", self.learning_rate), ("global_rate", self.global_rate)):
             if not value > 0:
                 raise ConfigurationError(f"{what} must be above 0, got {value!r}.")
+        if as_estimator(self.model).early_stopping:
+            raise ConfigurationError("SCAFFOLD counts a party's steps beforehand; switch early_stopping off.")
 
     def network(self, side: Party | Server) -> Any:
         """The untrained network with plain SGD and nothing that is not the loss's gradient."""
@@ -102,7 +105,8 @@ class Scaffold(Averaging):
         x, c = weights_in(server.last), weights_in(server.last, "c")
         moved, changed = average(bundles), average(bundles, "c", by_rows=False)
         weights = [each + self.global_rate * step for each, step in zip(x, moved, strict=True)]
-        common = [each + self.participation * step for each, step in zip(c, changed, strict=True)]
+        share = len(bundles) / (server.parties or len(bundles))
+        common = [each + share * step for each, step in zip(c, changed, strict=True)]
         return weights_bundle("server", server, weights, controls(common))
 
 

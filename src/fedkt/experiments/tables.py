@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedkt.errors import DataError
-from fedkt.experiments.results import Summary, read_report, stored, summarise
+from fedkt.experiments.results import Summary, stored, summarise
 from fedkt.experiments.traffic import TRAFFIC_HEAD, curves, reach_cells, targets, traffic, traffic_cells
 from fedkt.report import Report, mean_and_spread
 
@@ -33,23 +33,6 @@ def effectiveness_table(results: Sequence[Path], expected: Path, *, seeds: Colle
         if not reports:
             raise DataError(f"{path} holds no results. Run the command in paper/README.md that writes it.")
         lines += [row(reports[0].dataset, summary, printed) for summary in summarise(reports)]
-    return "\n".join(lines)
-
-
-def epochs_table(path: Path, expected: Path) -> str:
-    """Every partition and number of epochs of a results file beside the paper: which of them the paper used."""
-    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    groups: dict[tuple[str, str], list[Report]] = {}
-    for entry in entries:
-        report = read_report(entry["report"])
-        epochs = entry["setting"]["epochs"]
-        groups.setdefault((entry["setting"]["partition"], "auto" if epochs is None else str(epochs)), []).append(report)
-    printed = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
-    lines = ["| partition | epochs " + HEADER.partition("| dataset ")[2].replace("|---", "|---|---", 1)]
-    for (partition, epochs), reports in sorted(groups.items()):
-        for summary in summarise(reports):
-            cells = row(reports[0].dataset, summary, printed).partition(f"| {reports[0].dataset} ")[2]
-            lines.append(f"| {partition} | {epochs} {cells}")
     return "\n".join(lines)
 
 

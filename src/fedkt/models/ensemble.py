@@ -78,7 +78,7 @@ def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
     groups: list[Group] = []
     for places in kinds.values():
         first = problems[places[0]]
-        if not is_neural(first.estimator) or _is_constant(first):
+        if not is_neural(first.estimator):
             groups += [Group((place,)) for place in places]
             continue
         from fedkt.models.neural.ensemble import stack_size
@@ -98,7 +98,8 @@ def fit_group(
     """The trained models of one group, in its order."""
     first = problems[0]
     try:
-        if is_neural(first.estimator) and not _is_constant(first):
+        # A network alone that has one class is a constant; in a stack it trains along, for the sake of the others.
+        if is_neural(first.estimator) and (len(problems) > 1 or not _is_constant(first)):
             return _fit_stack(problems, n_classes, ticks)
         return [fit_model(first.estimator, first.own_rows, first.y, rng=first.rng)]
     except FedKTError as reason:
@@ -106,7 +107,11 @@ def fit_group(
 
 
 def _kind(problem: Problem, place: int) -> Any:
-    if not is_neural(problem.estimator) or _is_constant(problem):
+    """What problems of one stack have in common. Never a label: a record must not decide who stands with whom.
+
+    Networks in other company end with other last digits, so a record would otherwise touch teachers that never saw it.
+    """
+    if not is_neural(problem.estimator):
         return place
     from fedkt.models.neural.ensemble import kind
 
@@ -119,7 +124,7 @@ def _is_constant(problem: Problem) -> bool:
 
 
 def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int], None] | None) -> list[FittedModel]:
-    from fedkt.models.neural.ensemble import fit_networks
+    from fedkt.models.neural.ensemble import Unfit, fit_networks
 
     estimators = [prepared(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in problems]
     try:
@@ -131,12 +136,15 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int
             corrections=[each.correction for each in problems],
             ticks=ticks,
         )
+    except Unfit as reason:
+        problem = problems[reason.place]
+        named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""
+        raise DataError(f"{named}{refusal(estimators[0], problem.y, reason.cause)}") from reason
     except ConfigurationError:
         raise
-    except (ValueError, RuntimeError) as reason:
+    except Exception as reason:
         # Whatever a stranger's network raises, its user needs to know what it was given.
-        kind = DataError if isinstance(reason, ValueError) else ModelError
-        raise kind(refusal(estimators[0], np.concatenate([each.y for each in problems]), reason)) from reason
+        raise ModelError(refusal(estimators[0], np.concatenate([each.y for each in problems]), reason)) from reason
     for problem, estimator, fault in zip(problems, estimators, faults, strict=True):
         if fault is not None:
             named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""

@@ -220,3 +220,60 @@ def test_batch_normalisation_and_dropout_are_repeatable_and_switched_off_when_pr
     assert (first.decision_scores(X) == again.decision_scores(X)).all()
     np.testing.assert_allclose(first.decision_scores(X[:1]), first.decision_scores(X)[:1], rtol=1e-4, atol=1e-5)
     assert len(first.get_weights()) == 9
+
+
+def test_image_arrays_can_be_trained_on_again():
+    model = quick(epochs=1, warm_start=True).fit(IMAGES, DIGITS).fit(IMAGES, DIGITS)
+    assert model.n_features_in_ == 64
+    again = quick().partial_fit(IMAGES, DIGITS, classes=range(10)).partial_fit(IMAGES, DIGITS)
+    assert again.predict(IMAGES[:3]).shape == (3,)
+
+
+def test_soft_labels_refuse_classes_whose_order_is_not_that_of_the_columns():
+    with pytest.raises(ConfigurationError, match="ascending order"):
+        quick(classes=["b", "a"]).fit_soft(X, np.full((300, 2), 0.5))
+
+
+def test_a_correction_reaches_its_own_weights_past_running_statistics():
+    """FedProx with batch normalisation: the pull must not land on the neighbouring layer."""
+    start = quick(module=regularised, epochs=0).fit(X, Y).get_weights()
+    still = quick(module=regularised, optimiser="sgd", learning_rate=1e-8)
+    still.fit(X, Y, correction=Correction(1e8, tuple(start)))
+    names = list(still.network_.state_dict())
+    for name, before, after in zip(names, start, still.get_weights(), strict=True):
+        if "running" not in name and "num_batches" not in name:
+            np.testing.assert_allclose(before, after, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("factory", "words"),
+    [
+        (lambda shape, n: nn.Linear(shape[0], n + 4), "one logit for each of 4 classes"),
+        (lambda shape, n: nn.Linear(shape[0], 1), "one logit for each of 4 classes"),
+        (lambda shape, n: nn.Identity(), "no weights"),
+        (lambda shape, n: nn.GRU(shape[0], n), "it gives tuple"),
+        (lambda shape, n: nn.Linear(99, n), "cannot read a batch of shape"),
+        (lambda shape: nn.Linear(shape[0], 4), r"a function \(shape, n_outputs\)"),
+    ],
+    ids=["too wide", "too narrow", "no weights", "a tuple", "wrong input", "wrong arguments"],
+)
+def test_a_network_that_cannot_answer_is_refused_before_training(factory, words):
+    with pytest.raises(ConfigurationError, match=words):
+        quick(module=factory).fit(X, Y)
+
+
+def test_numbers_too_large_for_the_network_are_refused_and_not_guessed():
+    model = quick(epochs=1).fit(X, Y)
+    far = X[:2].astype(np.float64)
+    far[0, 0] = 1e39
+    with pytest.raises(DataError, match="too large"):
+        model.predict(far)
+    with pytest.raises(DataError, match="NaN"):
+        model.set_weights([np.full_like(each, np.nan) for each in model.get_weights()])
+
+
+def test_a_device_that_is_not_there_is_refused():
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ConfigurationError, match="no device 'cuda'"):
+        quick(device="cuda").fit(X, Y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -174,8 +175,12 @@ def test_batches_visit_every_row_once_an_epoch_and_differ_between_epochs():
 
 
 def test_the_paper_networks_are_told_apart_by_what_a_stack_is_good_for():
-    assert stack.reason_against(mlp((64,), 10), (64,)) is None
-    assert "Conv2d is not faster" in str(stack.reason_against(cnn((3, 32, 32), 10), (3, 32, 32)))
+    assert against(mlp, (64,)) is None
+    assert "Conv2d is not faster" in str(against(cnn, (3, 32, 32)))
+
+
+def against(factory, shape=(5,)) -> str | None:
+    return stack.reason_against(built(factory, shape, 3, 0), built(factory, shape, 3, 1), shape)
 
 
 class Functional(nn.Module):
@@ -189,23 +194,71 @@ class Functional(nn.Module):
         return self.last(nn.functional.dropout(rows, 0.5, self.training))
 
 
-@pytest.mark.parametrize(
-    ("module", "word"),
-    [
-        (nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)), "BatchNorm1d"),
-        (nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.5), nn.Linear(4, 3)), "Dropout"),
-        (Functional(), "cannot be stacked"),
-    ],
-    ids=["batch normalisation", "dropout", "dropout inside forward"],
-)
-def test_what_would_mean_something_else_in_a_stack_is_trained_one_by_one(module, word):
-    assert word in str(stack.reason_against(module, (5,)))
+class Across(Functional):
+    """A layer that looks at the whole batch."""
+
+    def forward(self, rows):
+        return self.last(rows - rows.mean(0))
 
 
-def test_frozen_weights_are_trained_one_by_one():
-    module = small((5,), 3)
+def frozen(shape, n_outputs):
+    module = small(shape, n_outputs)
     next(module.parameters()).requires_grad_(False)
-    assert "frozen" in str(stack.reason_against(module, (5,)))
+    return module
+
+
+def tied(shape, n_outputs):
+    module = nn.Sequential(nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5), nn.Linear(5, n_outputs))
+    module[2].weight = module[0].weight
+    return module
+
+
+@pytest.mark.parametrize(
+    ("factory", "word"),
+    [
+        (lambda shape, n: nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, n)), "BatchNorm1d"),
+        (lambda shape, n: nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.5), nn.Linear(4, n)), "Dropout"),
+        (lambda shape, n: Functional(), "cannot be stacked"),
+        (lambda shape, n: Across(), "other rows of a batch"),
+        (lambda shape, n: type("Own", (Functional,), {})(), "cannot be stacked"),
+        (frozen, "frozen"),
+        (tied, "in two places"),
+    ],
+    ids=[
+        "batch normalisation",
+        "dropout",
+        "dropout inside forward",
+        "a look across the batch",
+        "a class of its own for every network",
+        "frozen weights",
+        "tied weights",
+    ],
+)
+def test_what_would_mean_something_else_in_a_stack_is_trained_one_by_one(factory, word):
+    assert word in str(against(factory))
+
+
+def repeated(shape, n_outputs):
+    act = nn.Tanh()
+    return nn.Sequential(nn.Linear(shape[0], 6), act, nn.Linear(6, 6), act, nn.Linear(6, n_outputs))
+
+
+def hooked(shape, n_outputs):
+    module = nn.Sequential(nn.Linear(shape[0], 6), nn.ReLU(), nn.Linear(6, n_outputs))
+    module[0].register_forward_hook(lambda part, given, said: said * 2)
+    return module
+
+
+@pytest.mark.parametrize("factory", [repeated, hooked], ids=["a layer used twice", "a hook"])
+def test_unusual_sequences_train_the_same_in_a_stack(factory):
+    def made():
+        return [replace(each, module=built(factory, (5,), 3, i).double()) for i, each in enumerate(trainings())]
+
+    alone, together = made(), made()
+    for each in alone:
+        train(each, ADAM)
+    stack.train_stack(together, ADAM)
+    assert furthest(alone, together) < 1e-9
 
 
 def test_a_last_single_row_joins_the_batch_before_where_batches_are_normalised():

@@ -128,6 +128,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
             raise ConfigurationError(
                 f"These weights have the shapes {[tuple(np.shape(each)) for each in weights]}, the network {shapes}."
             )
+        if not all(np.isfinite(each).all() for each in weights):
+            raise DataError("These weights contain NaN or infinite numbers.")
         self.network_.load_state_dict(
             {name: torch.as_tensor(np.array(each)) for name, each in zip(own, weights, strict=True)}
         )
@@ -158,7 +160,10 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
             for start in range(0, len(rows), block):
                 batch = self._tensor(rows[start : start + block])
                 parts.append(self.network_(batch)[:, seen].cpu().numpy())
-        return np.concatenate(parts) if parts else np.empty((0, len(self.classes_)))
+        scores = np.concatenate(parts) if parts else np.empty((0, len(self.classes_)))
+        if not np.isfinite(scores).all():
+            raise DataError(f"Some rows hold numbers that are too large for {self.dtype}: the network has no answer.")
+        return scores
 
     @property
     def recipe(self) -> Recipe:
@@ -206,8 +211,26 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         )
         tensor = self._tensor(rows) if shared is None else shared.tensor(X, self.scale_, lambda: self._tensor(rows))
         return Training(
-            self.network_, tensor, targets.to(self.device), np.random.default_rng(seed), correction=correction
+            self.network_,
+            tensor,
+            targets.to(self.device),
+            np.random.default_rng(seed),
+            correction=self._own(correction),
         )
+
+    def _own(self, correction: Correction | None) -> Correction | None:
+        """A correction of everything `get_weights` gives, cut down to the weights that are trained."""
+        if correction is None:
+            return None
+        trained = {name for name, each in self.network_.named_parameters() if each.requires_grad}
+        names = list(self.network_.state_dict())
+
+        def kept(values: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+            if len(values) not in (0, len(names)):
+                raise ConfigurationError(f"A correction has {len(values)} arrays, the network {len(names)}.")
+            return tuple(each for name, each in zip(names, values, strict=False) if name in trained)
+
+        return replace(correction, towards=kept(correction.towards), push=kept(correction.push))
 
     def _labelled(
         self, X: Any, y: ArrayLike | None, soft: NDArray[np.float64] | None, *, reset: bool
@@ -216,9 +239,15 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         if soft is not None:
             rows = self._checked(X, reset=reset)
             labels = np.arange(soft.shape[1]) if self.classes is None else np.asarray(self.classes)
+            if np.unique(labels).tolist() != labels.tolist():
+                raise ConfigurationError(
+                    f"Soft labels need classes in ascending order, each once; got {labels.tolist()}."
+                )
             if len(soft) != len(rows) or len(labels) != soft.shape[1]:
                 raise DataError(f"{soft.shape} soft labels do not fit {len(rows)} rows of {len(labels)} classes.")
             return rows, np.empty(0, dtype=np.int64), labels
+        if not reset and getattr(X, "ndim", 2) > 2:
+            X = flat_rows(X)
         rows, truth = validate_data(self, X, y, reset=reset, allow_nd=True, dtype=self._kinds(), accept_sparse="csr")
         check_classification_targets(truth)
         labels, codes = np.unique(column_or_1d(truth), return_inverse=True)
@@ -250,7 +279,10 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         self.scale_ = scale_of(rows, self.normalise, self.image_)
         shape = network_shape(rows.shape[1], self.image_)
         made = built(self.module, shape, max(len(self.outputs_), 2), int(rng.randint(2**31 - 1)))
-        self.network_ = made.to(device=self.device, dtype=DTYPES[self.dtype]).eval()
+        try:
+            self.network_ = made.to(device=self.device, dtype=DTYPES[self.dtype]).eval()
+        except (RuntimeError, AssertionError) as reason:
+            raise ConfigurationError(f"There is no device {self.device!r} here: {reason}") from reason
 
     def _tensor(self, rows: NDArray[Any]) -> torch.Tensor:
         return as_tensor(rows, self.scale_, self.image_, device=self.device, dtype=DTYPES[self.dtype])
@@ -259,6 +291,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         """The training without the rows that say when to stop, and these."""
         if not self.early_stopping:
             return training, None
+        if self.patience < 1:
+            raise ConfigurationError(f"patience must be at least 1, got {self.patience!r}.")
         n_held = round(self.validation_fraction * training.n_rows)
         if not 0 < n_held < training.n_rows:
             raise ConfigurationError(

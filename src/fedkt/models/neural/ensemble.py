@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from fedkt.errors import ModelError
+from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.models.base import take_rows
 from fedkt.models.neural.classifier import BLOCK_VALUES, NeuralClassifier
 from fedkt.models.neural.networks import built
@@ -27,7 +27,8 @@ def kind(estimator: NeuralClassifier, n_columns: int) -> tuple[Any, ...]:
     module = parameters.pop("module")
     for free in ("random_state", "normalise"):
         parameters.pop(free)
-    return (n_columns, module if isinstance(module, str) else id(module), repr(sorted(parameters.items())))
+    same = module if isinstance(module, Hashable) else id(module)
+    return (n_columns, same, repr(sorted(parameters.items())))
 
 
 def suited_network(estimator: NeuralClassifier, public: Any, image: tuple[int, int, int] | None) -> NeuralClassifier:
@@ -39,6 +40,10 @@ def suited_network(estimator: NeuralClassifier, public: Any, image: tuple[int, i
     if settled.image is None:
         settled.image = image
     if isinstance(settled.normalise, str):
+        if not np.isfinite(flat_rows(public)).all():
+            raise DataError(
+                "The public rows contain NaN or infinite values, which networks cannot read. Fill the gaps."
+            )
         shape = image_of(public, settled.image)
         scale = scale_of(public, settled.normalise, shape)
         settled.normalise = (scale.mean, scale.deviation)
@@ -49,11 +54,13 @@ def stack_size(estimator: NeuralClassifier, X: Any, n_classes: int) -> tuple[int
     """How many networks of this kind one stack holds, and why if it is one."""
     if estimator.early_stopping:
         return 1, "each network stops early by itself"
+    if estimator.device != "cpu":
+        return 1, f"stacks are for processors, not for {estimator.device}"
     image = image_of(X, estimator.image)
     shape = network_shape(flat_rows(X[:1]).shape[1], image)
-    module = built(estimator.module, shape, max(n_classes, 2), 0)
-    reason = reason_against(module, shape)
-    return (1 if reason else most_in_a_stack(module)), reason
+    one, other = (built(estimator.module, shape, max(n_classes, 2), seed) for seed in (0, 1))
+    reason = reason_against(one, other, shape)
+    return (1 if reason else most_in_a_stack(one)), reason
 
 
 def fit_networks(
@@ -84,6 +91,14 @@ def fit_networks(
     return [_fault(each) for each in estimators]
 
 
+class Unfit(Exception):
+    """Rows that one network of a group cannot be trained on."""
+
+    def __init__(self, place: int, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.place, self.cause = place, cause
+
+
 def laid_together(
     estimators: Sequence[NeuralClassifier],
     sources: Sequence[tuple[Any, NDArray[np.int64] | None]],
@@ -99,9 +114,14 @@ def laid_together(
     end = 0
     for estimator, (X, rows), y, start, correction in zip(estimators, sources, codes, starts, corrections, strict=True):
         own = X if rows is None else take_rows(X, rows)
-        training = estimator.begin(
-            own, y, go_on=start is not None, correction=correction, shared=shared if rows is None else None
-        )
+        try:
+            training = estimator.begin(
+                own, y, go_on=start is not None, correction=correction, shared=shared if rows is None else None
+            )
+        except (ValueError, TypeError) as reason:
+            if isinstance(reason, ConfigurationError):
+                raise
+            raise Unfit(len(begun), reason) from reason
         if rows is not None and len(estimators) > 1:
             if together is None:
                 together = training.rows.new_empty((total, *training.rows.shape[1:]))

@@ -89,7 +89,43 @@ def built(module: str | Network, shape: Shape, n_outputs: int, seed: int) -> nn.
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = network(module)(shape, n_outputs)
-    if not isinstance(made, nn.Module):
-        raise ConfigurationError(f"The function given as module returned {type(made).__name__}, not a torch.nn.Module.")
+        factory = network(module)
+        try:
+            made = factory(shape, n_outputs)
+        except TypeError as reason:
+            raise ConfigurationError(
+                f"module is a function (shape, n_outputs) that builds a network: {reason}"
+            ) from reason
+        if not isinstance(made, nn.Module):
+            raise ConfigurationError(
+                f"The function given as module returned {type(made).__name__}, not a torch.nn.Module."
+            )
+        check_outputs(made, shape, n_outputs)
     return made
+
+
+def check_outputs(made: nn.Module, shape: Shape, n_outputs: int) -> None:
+    """Refuse a network that does not give one logit per class, before anything is trained."""
+    import torch
+
+    first = next(made.parameters(), None)
+    if first is None:
+        raise ConfigurationError(f"The network {type(made).__name__} has no weights, so there is nothing to train.")
+    before = {name: value.clone() for name, value in made.state_dict().items()}
+    try:
+        with torch.no_grad():
+            said = made.eval()(torch.zeros((2, *shape), dtype=first.dtype))
+    except Exception as reason:
+        # Whatever a stranger's network raises, its user needs to know what it was given.
+        raise ConfigurationError(
+            f"The network {type(made).__name__} cannot read a batch of shape {(2, *shape)}: "
+            f"{type(reason).__name__}: {str(reason)[:300]}"
+        ) from reason
+    made.load_state_dict(before)
+    made.train()
+    got = tuple(said.shape) if isinstance(said, torch.Tensor) else type(said).__name__
+    if got != (2, n_outputs):
+        raise ConfigurationError(
+            f"The network {type(made).__name__} must give one logit for each of {n_outputs} classes, that is "
+            f"{(2, n_outputs)} for a batch of 2; it gives {got}."
+        )

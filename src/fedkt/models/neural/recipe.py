@@ -42,6 +42,13 @@ class Recipe:
         for what, value, least in (("epochs", epochs, 0), ("batch_size", self.batch_size, 1)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ConfigurationError(f"{what} must be a whole number of at least {least}, got {value!r}.")
+        for what, number in (
+            ("learning_rate", self.learning_rate),
+            ("weight_decay", self.weight_decay),
+            ("momentum", self.momentum),
+        ):
+            if isinstance(number, bool) or not isinstance(number, (int, float, np.integer, np.floating)):
+                raise ConfigurationError(f"{what} must be a number, got {number!r}.")
         if not self.learning_rate > 0:
             raise ConfigurationError(f"learning_rate must be above 0, got {self.learning_rate!r}.")
         if not self.weight_decay >= 0 or not 0 <= self.momentum < 1:

@@ -35,26 +35,40 @@ ONE_BY_ONE = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd, nn
 """Layers whose result depends on more than the network's own weights and rows."""
 
 
-def reason_against(module: nn.Module, shape: Shape) -> str | None:
-    """Why networks of this kind are trained one by one, None where a stack does the same faster."""
+def reason_against(module: nn.Module, other: nn.Module, shape: Shape) -> str | None:
+    """Why networks like these two are trained one by one, None where a stack does the same faster."""
+    name = type(module).__name__
     for part in module.modules():
         if isinstance(part, ONE_BY_ONE):
             return f"{type(part).__name__} does not mean the same in a stack"
         if isinstance(part, SLOW_IN_STACKS):
             return f"{type(part).__name__} is not faster in a stack"
     if any(True for _ in module.buffers()):
-        return f"{type(module).__name__} keeps a state besides its weights"
+        return f"{name} keeps a state besides its weights"
     if not all(each.requires_grad for each in module.parameters()):
-        return f"{type(module).__name__} has frozen weights"
+        return f"{name} has frozen weights"
+    if len(list(module.parameters())) != len(list(module.named_parameters(remove_duplicate=False))):
+        return f"{name} uses a weight in two places"
     try:
-        weights, _ = stack_module_state([module, module])
-        rows = torch.zeros((2, 2, *shape), dtype=next(module.parameters()).dtype)
-        torch.func.vmap(lambda each, batch: functional_call(module, each, (batch,)))(weights, rows).sum().backward()
+        return tried(module, other, shape)
     except Exception as reason:
         # A stranger's module may do anything in its forward; what a stack cannot follow is trained alone.
-        return (
-            f"{type(module).__name__} cannot be stacked ({type(reason).__name__}: {str(reason).splitlines()[0][:120]})"
-        )
+        return f"{name} cannot be stacked ({type(reason).__name__}: {str(reason).splitlines()[0][:120]})"
+
+
+def tried(module: nn.Module, other: nn.Module, shape: Shape) -> str | None:
+    """What is wrong with a small stack of the two: it must say what they say, and of each row by itself."""
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn((2, 3, *shape), generator=generator, dtype=next(module.parameters()).dtype)
+    weights, _ = stack_module_state([module, other])
+    shell = copy.deepcopy(module).to("meta").train()
+    together = forward_of(shell, len(shape) == 1)(weights, rows)
+    together.sum().backward()
+    for place, each in enumerate((module.train(), other.train())):
+        if not torch.allclose(each(rows[place]), together[place], rtol=1e-4, atol=1e-5):
+            return f"{type(module).__name__} says something else in a stack"
+        if not torch.allclose(each(rows[place, :1]), together[place, :1], rtol=1e-4, atol=1e-5):
+            return f"{type(module).__name__} looks at the other rows of a batch"
     return None
 
 
@@ -171,7 +185,8 @@ class Stack:
             return
         with torch.no_grad():
             for name, leaf in self.leaves.items():
-                assert leaf.grad is not None
+                if leaf.grad is None:
+                    continue
                 if self.pull is not None:
                     pull = self.pull[: self.active].view(-1, *[1] * (leaf.dim() - 1))
                     gradient, weight = (each.permute(self.back[name]) for each in (leaf.grad, leaf.detach()))
@@ -194,9 +209,9 @@ def forward_of(shell: nn.Module, flat: bool) -> Callable[[dict[str, Tensor], Ten
     `flat` says that a row is a table's. For plain sequences it is what torch.func makes of it, with the bias inside the
     product, which is a tenth faster.
     """
-    layers = list(shell.named_children())
+    layers = [(name, part) for name, part in shell._modules.items() if part is not None]
     flat = flat or (bool(layers) and _flattens_all(layers[0][1]))
-    if type(shell) is not nn.Sequential or not flat or not all(type(part) in PLAIN for part in shell):
+    if type(shell) is not nn.Sequential or not flat or not all(_is_plain(part) for part in shell) or _hooked(shell):
         return torch.func.vmap(lambda weights, rows: functional_call(shell, weights, (rows,)))
 
     def forward(weights: dict[str, Tensor], rows: Tensor) -> Tensor:
@@ -213,8 +228,16 @@ def forward_of(shell: nn.Module, flat: bool) -> Callable[[dict[str, Tensor], Ten
     return forward
 
 
-def _flattens_all(part: nn.Module) -> bool:
+def _is_plain(part: nn.Module) -> bool:
+    return type(part) in PLAIN and not _hooked(part) and (not isinstance(part, nn.Flatten) or _flattens_all(part))
+
+
+def _flattens_all(part: nn.Module | None) -> bool:
     return isinstance(part, nn.Flatten) and (part.start_dim, part.end_dim) == (1, -1)
+
+
+def _hooked(part: nn.Module) -> bool:
+    return bool(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks)
 
 
 class Stream:

@@ -114,21 +114,24 @@ class Corrected:
     """The correction of one network's gradients, or nothing."""
 
     def __init__(self, correction: Correction | None, weights: list[nn.Parameter]) -> None:
-        self.weights = weights
-        self.pull = 0.0 if correction is None else correction.pull
         given = correction or Correction()
-        self.towards = [tensor_like(each, weight) for each, weight in zip(given.towards, weights, strict=False)]
-        self.push = [tensor_like(each, weight) for each, weight in zip(given.push, weights, strict=False)]
+        self.weights = weights
+        self.pull = given.pull
+        self.towards, self.push = (
+            [tensor_like(each, weight) for each, weight in zip(part, weights, strict=True)] if part else []
+            for part in (given.towards, given.push)
+        )
 
     def apply(self) -> None:
         """Add the correction to the gradients."""
         with torch.no_grad():
-            for weight, towards in zip(self.weights, self.towards, strict=False):
-                assert weight.grad is not None
-                weight.grad.add_(weight.detach() - towards, alpha=self.pull)
-            for weight, push in zip(self.weights, self.push, strict=False):
-                assert weight.grad is not None
-                weight.grad.add_(push)
+            for place, weight in enumerate(self.weights):
+                if weight.grad is None:
+                    continue
+                if self.towards:
+                    weight.grad.add_(weight.detach() - self.towards[place], alpha=self.pull)
+                if self.push:
+                    weight.grad.add_(self.push[place])
 
 
 def tensor_like(values: NDArray[np.float32], weight: Tensor) -> Tensor:

@@ -16,7 +16,12 @@ Public = Annotated[Path, typer.Option(help="The public file that came with the p
 def party(
     plan: Plan,
     name: Annotated[str, typer.Option(help="Who you are in the plan.")],
-    data: Annotated[Path, typer.Option(help="Your own labelled rows: CSV, Parquet, NPZ or LIBSVM. They stay here.")],
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."
+        ),
+    ],
     public: Public,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.")] = Path("outbox"),
     key: Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")] = None,

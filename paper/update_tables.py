@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from fedkt.experiments.network_tables import epochs_table, networks_table, teacher_epochs_table
 from fedkt.experiments.private_tables import load_rows, own_table, paper_table, summary
 from fedkt.experiments.tables import (
     effectiveness_table,
@@ -25,17 +26,24 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "paper" / "results"
 EXPECTED = ROOT / "paper" / "expected.toml"
 BALANCED = [RESULTS / "adult-balanced.jsonl", RESULTS / "cod-rna-balanced.jsonl"]
+MNIST, SVHN = RESULTS / "mnist.jsonl", RESULTS / "svhn.jsonl"
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
 
 
 def tables() -> dict[str, dict[str, str]]:
     """The generated parts, by file and marker."""
-    sources = "\n".join(f"- `paper/results/{path.name}`: {provenance(path)}" for path in [*BALANCED, *DIRICHLET])
+    sources = "\n".join(
+        f"- `paper/results/{path.name}`: {provenance(path)}" for path in [*BALANCED, *DIRICHLET, MNIST, SVHN]
+    )
+    networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
     private = load_rows(RESULTS / "private-levels.jsonl")
     return {
-        "README.md": {"effectiveness": effectiveness_table(BALANCED, EXPECTED)},
+        "README.md": {"effectiveness": effectiveness_table(BALANCED, EXPECTED), "networks": networks},
         "docs/reproduce.md": {
             "effectiveness": effectiveness_table(BALANCED, EXPECTED),
+            "networks": networks,
+            "mnist epochs": epochs_table(MNIST, EXPECTED),
+            "svhn epochs": epochs_table(SVHN, EXPECTED),
             "plain dirichlet": effectiveness_table(DIRICHLET, EXPECTED),
             "adult first seeds": effectiveness_table(BALANCED[:1], EXPECTED, seeds=range(10)),
             "adult seeds dirichlet": seed_table(DIRICHLET[0], "fedkt"),
@@ -45,6 +53,9 @@ def tables() -> dict[str, dict[str, str]]:
             "private L2": paper_table(private, "L2"),
             "private own": own_table(private),
             "sources": sources,
+        },
+        "docs/decisions/0008-networks-in-stacks.md": {
+            "teacher epochs": teacher_epochs_table(RESULTS / "teacher-epochs.json")
         },
         "docs/decisions/0005-adult-and-the-median-party.md": {
             "median party": median_party_table(RESULTS / "adult-median-party.json")

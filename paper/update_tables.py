@@ -27,13 +27,14 @@ RESULTS = ROOT / "paper" / "results"
 EXPECTED = ROOT / "paper" / "expected.toml"
 BALANCED = [RESULTS / "adult-balanced.jsonl", RESULTS / "cod-rna-balanced.jsonl"]
 MNIST, SVHN = RESULTS / "mnist.jsonl", RESULTS / "svhn.jsonl"
+ONE_ROUND = RESULTS / "mnist-one-round.jsonl"
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
 
 
 def tables() -> dict[str, dict[str, str]]:
     """The generated parts, by file and marker."""
     sources = "\n".join(
-        f"- `paper/results/{path.name}`: {provenance(path)}" for path in [*BALANCED, *DIRICHLET, MNIST, SVHN]
+        f"- `paper/results/{path.name}`: {provenance(path)}" for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, ONE_ROUND]
     )
     networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
     private = load_rows(RESULTS / "private-levels.jsonl")
@@ -44,6 +45,7 @@ def tables() -> dict[str, dict[str, str]]:
             "networks": networks,
             "mnist epochs": epochs_table(MNIST, EXPECTED),
             "svhn epochs": epochs_table(SVHN, EXPECTED),
+            "one round": networks_table([ONE_ROUND], EXPECTED, ("balanced", "10")),
             "plain dirichlet": effectiveness_table(DIRICHLET, EXPECTED),
             "adult first seeds": effectiveness_table(BALANCED[:1], EXPECTED, seeds=range(10)),
             "adult seeds dirichlet": seed_table(DIRICHLET[0], "fedkt"),

@@ -198,7 +198,7 @@ def machine() -> str:
 def tables(result: dict[str, Any]) -> str:
     """The result as Markdown."""
     lines = [
-        f"`{result['command']}` — FedKT on MNIST, {result['parties']} parties (balanced Dirichlet, β = {result['beta']}), "
+        f"`{result['command']}` — FedKT on MNIST, {result['parties']} parties (Dirichlet, β = {result['beta']}), "
         f"s = {result['partitions']}, t = {result['subsets']}, {result['epochs']} epochs, seed {result['seed']}; "
         f"medians of {len(result['runs']['stacks'])} rounds on {result['machine']}, torch "
         f"{result['versions']['torch']}.",

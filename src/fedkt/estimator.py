@@ -19,7 +19,7 @@ from fedkt.algorithms import FedKT
 from fedkt.algorithms.levels import cautions
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, seed_for, simulate
-from fedkt.models.base import FittedModel, count_rows, take_rows
+from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.catalogue import as_estimator, forest
 from fedkt.privacy import Noise, statement
 from fedkt.report import Report, notes, versions, vote_figures
@@ -33,15 +33,6 @@ def is_missing(value: Any) -> bool:
         return True
     same = value == value
     return same is not True and not (isinstance(same, (bool, np.bool_)) and bool(same))
-
-
-def image_of(X: Any) -> tuple[int, int, int] | None:
-    """Height, width and channels of an array of images; None for tables."""
-    shape = tuple(getattr(X, "shape", ()))
-    if len(shape) not in (3, 4):
-        return None
-    height, width, channels = (*shape[1:], 1)[:3]
-    return int(height), int(width), int(channels)
 
 
 def resolved(model: Any) -> Any:
@@ -258,9 +249,10 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if hasattr(X, "iloc"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        if image_of(X) is not None:
-            if not reset and image_of(X) != self.image_:
-                raise DataError(f"Trained on images of {self.image_}, got images of {image_of(X)}.")
+        image = image_of(X)
+        if image is not None:
+            if not reset and image != self.image_:
+                raise DataError(f"Trained on images of {self.image_}, got images of {image}.")
             X = X.reshape(len(X), -1)
         tags = self.__sklearn_tags__().input_tags
         return validate_data(

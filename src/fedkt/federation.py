@@ -203,9 +203,10 @@ def simulate(
     started, cpu_started = time.perf_counter(), cpu_clock()
     members = [pool(parties)] if algorithm.pooled else list(parties)
     first = 0 if resume is None else resume.rounds
-    for member in members if resume is not None else ():
-        member.shelf.update(resume.shelves.get(member.name, {}) if resume is not None else {})
     broadcast = algorithm.opening(server) if resume is None else resume.broadcast
+    if resume is not None:
+        for member in members:
+            member.shelf.update(resume.shelves.get(member.name, {}))
     diaries: dict[str, Diary] = {}
     bundles: tuple[Bundle, ...] = ()
     for number in range(first, algorithm.rounds):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.pate import STUDY, tell_how
+from fedkt.algorithms.pate import STUDY
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, UnsuitedModel
@@ -101,9 +101,14 @@ class Averaging(Algorithm):
             for party in parties
         ]
         n_classes = len(parties[0].classes)
-        if parties[0].round == 0:
-            tell_how(parties[0], problems, n_classes, "local models")
-        models = train_models(problems, n_classes, jobs=jobs, done=counted(progress, len(problems)))
+        models = train_models(
+            problems,
+            n_classes,
+            jobs=jobs,
+            done=counted(progress, len(problems)),
+            say=parties[0].diary.say if parties[0].round == 0 else None,
+            what="local models",
+        )
         return [
             self.message(party, broadcast, tuple(model.estimator.get_weights()))
             for party, model in zip(parties, models, strict=True)

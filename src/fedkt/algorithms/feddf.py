@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from fedkt.algorithms.averaging import Averaging, average, weights_bundle, weights_in
+from fedkt.algorithms.averaging import Averaging, average, fitted_network, weights_bundle, weights_in
 from fedkt.algorithms.pate import STUDY
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
@@ -54,7 +54,8 @@ class FedDF(Averaging):
     def mean_logits(self, server: Server, bundles: Sequence[Bundle]) -> NDArray[np.float64]:
         """What the parties' networks say about the public rows, on average."""
         total = np.zeros((1, len(server.classes)))
+        network = self.network(server)
         for bundle in bundles:
-            model = self.fitted(server, weights_in(bundle)).estimator
+            model = fitted_network(network, server, weights_in(bundle)).estimator
             total = total + model.decision_scores(server.public).astype(np.float64)
         return np.asarray(total / len(bundles))

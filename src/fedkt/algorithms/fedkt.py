@@ -112,13 +112,11 @@ class FedKT(Algorithm):
 
     def together(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
-        return any(
-            is_neural(role) for party in parties for role in (self.chosen(party).teacher, self.chosen(party).student)
-        )
+        return any(is_neural(each.teacher) or is_neural(each.student) for each in map(self.chosen, parties))
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
-        for lesson in self.lessons(party):
+        for lesson in self.lessons(party, suited_roles(self.chosen(party), party)):
             party.shelf[student_name(lesson.partition)] = learn_student(lesson)
         return self.bundle(party)
 
@@ -126,7 +124,12 @@ class FedKT(Algorithm):
         self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
     ) -> list[Bundle]:
         """The students of all parties, trained at once."""
-        lessons = [lesson for party in parties for lesson in self.lessons(party)]
+        # Parties that share public rows and a model share its scale, which is measured on these rows.
+        alike = {(id(party.public), id(party.model)): party for party in parties}
+        chosen = {key: suited_roles(self.chosen(party), party) for key, party in alike.items()}
+        lessons = [
+            lesson for party in parties for lesson in self.lessons(party, chosen[id(party.public), id(party.model)])
+        ]
         for lesson, student in zip(lessons, learn_students(lessons, jobs=jobs, progress=progress), strict=True):
             lesson.party.shelf[student_name(lesson.partition)] = student
         return [self.bundle(party) for party in parties]
@@ -137,15 +140,14 @@ class FedKT(Algorithm):
             return roles(self.model, teacher=self.teacher, student=self.student)
         return roles(party.model)
 
-    def lessons(self, party: Party) -> list[Lesson]:
-        """What this party has yet to teach: the partitions whose student is not on its shelf."""
+    def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
+        """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
         self.check()
         if len(party.y) < self.subsets:
             party.diary.say(
                 f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
                 f"it uses {len(party.y)} subsets of one row."
             )
-        chosen = suited_roles(self.chosen(party), party)
         if self.level == "L2":
             refuse_early_stopping(chosen.teacher)
         # At L1 students see every public row; it is the server that asks only some.

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.training import Done, how_trained, train_and_ask, train_models
+from fedkt.algorithms.training import Done, train_and_ask, train_models
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
@@ -119,8 +119,8 @@ def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress |
     ballots = Ballots(lessons, n_classes, jobs, done)
     with one_thread():
         problems = [studying(lesson, release_labels(lesson, ballots, number)) for number, lesson in enumerate(lessons)]
-        tell_how(lessons[0].party, problems, n_classes, "students")
-        return train_models(problems, n_classes, jobs=jobs, done=done)
+        say = lessons[0].party.diary.say
+        return train_models(problems, n_classes, jobs=jobs, done=done, say=say, what="students")
 
 
 class Ballots:
@@ -137,10 +137,12 @@ class Ballots:
         """The votes on each lesson's rows."""
         teachers = [teacher for lesson in self.lessons for teacher in lesson.teachers]
         lesson_of = [number for number, lesson in enumerate(self.lessons) for _ in lesson.teachers]
-        tell_how(self.lessons[0].party, teachers, self.n_classes, "teachers")
         votes = [np.zeros((count_rows(lesson.rows), self.n_classes), dtype=np.int64) for lesson in self.lessons]
         asked = [self.lessons[number].rows for number in lesson_of]
-        for place, predictions in train_and_ask(teachers, self.n_classes, asked, jobs=self.jobs, done=self.done):
+        say = self.lessons[0].party.diary.say
+        for place, predictions in train_and_ask(
+            teachers, self.n_classes, asked, jobs=self.jobs, done=self.done, say=say, what="teachers"
+        ):
             votes[lesson_of[place]] += count_votes(predictions[None], self.n_classes)
         return votes
 
@@ -179,13 +181,6 @@ def studying(lesson: Lesson, labels: Labels) -> Problem:
         raise ModelError(f"{who}: no query was answered. Lower the threshold, or ask more queries.")
     some = None if len(answered) == len(labels) else answered
     return Problem(lesson.chosen.student, lesson.rows, labels[answered], party.rng(partition, STUDY), some, who)
-
-
-def tell_how(party: Party, problems: Sequence[Problem], n_classes: int, what: str) -> None:
-    """Keep for the report how networks were trained."""
-    told = how_trained(problems, n_classes, what)
-    if told is not None:
-        party.diary.say(told)
 
 
 def student_purpose(partition: int) -> str:

@@ -89,7 +89,7 @@ class Scaffold(Averaging):
     def message(self, party: Party, broadcast: Bundle, trained: Weights) -> Bundle:
         """y_i − x and c_i⁺ − c_i; the party keeps c_i⁺."""
         x, c, c_i = weights_in(broadcast), weights_in(broadcast, "c"), self.own_control(party, broadcast)
-        path = self.network(party).recipe.steps(len(party.y)) * self.learning_rate
+        path = as_estimator(self.model).recipe.steps(len(party.y)) * self.learning_rate
         new = tuple(
             mine - common + (before - after) / path
             for mine, common, before, after in zip(c_i, c, x, trained, strict=True)

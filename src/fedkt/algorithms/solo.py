@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedkt.algorithms.pate import STUDY, tell_how
+from fedkt.algorithms.pate import STUDY
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.federation import Algorithm, Party, Server
@@ -25,7 +25,11 @@ class Solo(Algorithm):
 
     def together(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
-        return any(is_neural(self.problem(party).estimator) for party in parties)
+        return any(is_neural(self.chosen(party)) for party in parties)
+
+    def chosen(self, party: Party) -> Any:
+        """The model this party trains."""
+        return as_estimator(self.model if party.model is None else party.model)
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The party's own model."""
@@ -37,14 +41,13 @@ class Solo(Algorithm):
         """Every party's own model, trained at once."""
         problems = [self.problem(party) for party in parties]
         n_classes = len(parties[0].classes)
-        tell_how(parties[0], problems, n_classes, "models")
-        models = train_models(problems, n_classes, jobs=jobs, done=counted(progress, len(problems)))
+        done, say = counted(progress, len(problems)), parties[0].diary.say
+        models = train_models(problems, n_classes, jobs=jobs, done=done, say=say)
         return [Bundle(party.name, party.classes, (model,)) for party, model in zip(parties, models, strict=True)]
 
     def problem(self, party: Party) -> Problem:
         """The party's model and all its rows."""
-        own = as_estimator(self.model if party.model is None else party.model)
-        suiting = suited(own, party.public, party.image)
+        suiting = suited(self.chosen(party), party.public, party.image)
         return Problem(suiting, party.X, party.y, party.rng(0, STUDY), who=f"Party {party.name!r}")
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:

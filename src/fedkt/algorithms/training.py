@@ -15,21 +15,40 @@ Done = Callable[[int], None]
 """Called with the number of models that were just trained."""
 
 
+Say = Callable[[str], None]
+"""Keeps a sentence for the report."""
+
+
 def train_models(
-    problems: Sequence[Problem], n_classes: int, *, jobs: int = 1, done: Done | None = None
+    problems: Sequence[Problem],
+    n_classes: int,
+    *,
+    jobs: int = 1,
+    done: Done | None = None,
+    say: Say | None = None,
+    what: str = "models",
 ) -> list[FittedModel]:
-    """The trained model of each problem."""
+    """The trained model of each problem; `say` is told how the networks among them, called `what`, are trained."""
     models: dict[int, FittedModel] = {}
-    for group, fitted in over_groups(_fit, problems, n_classes, None, jobs=jobs, done=done):
+    for group, fitted in over_groups(_fit, problems, n_classes, None, jobs=jobs, done=done, say=say, what=what):
         models.update(zip(group.places, fitted, strict=True))
     return [models[place] for place in range(len(problems))]
 
 
 def train_and_ask(
-    problems: Sequence[Problem], n_classes: int, asked: Sequence[Any], *, jobs: int = 1, done: Done | None = None
+    problems: Sequence[Problem],
+    n_classes: int,
+    asked: Sequence[Any],
+    *,
+    jobs: int = 1,
+    done: Done | None = None,
+    say: Say | None = None,
+    what: str = "models",
 ) -> Iterator[tuple[int, Labels]]:
     """What each trained model says about its rows in `asked`, with its number, in any order; the models are dropped."""
-    for group, answers in over_groups(_fit_and_ask, problems, n_classes, asked, jobs=jobs, done=done):
+    for group, answers in over_groups(
+        _fit_and_ask, problems, n_classes, asked, jobs=jobs, done=done, say=say, what=what
+    ):
         yield from zip(group.places, answers, strict=True)
 
 
@@ -41,9 +60,14 @@ def over_groups(
     *,
     jobs: int,
     done: Done | None,
+    say: Say | None,
+    what: str,
 ) -> Iterator[tuple[Group, Any]]:
     """Each group of problems with the result of its work."""
     groups = grouped(problems, n_classes)
+    told = how_trained([group for group in groups if is_neural(problems[group.places[0]].estimator)], what)
+    if say is not None and told is not None:
+        say(told)
     tasks = [
         (
             [problems[place] for place in group.places],
@@ -52,7 +76,7 @@ def over_groups(
         )
         for group in groups
     ]
-    sizes = [sum(len(problem.y) for problem in task[0]) for task in tasks]
+    sizes = [sum(problem.n_rows for problem in task[0]) for task in tasks]
     for group, result in zip(groups, in_parallel(work, tasks, jobs=jobs, sizes=sizes), strict=True):
         yield group, result
         if done is not None:
@@ -72,9 +96,8 @@ def _fit_and_ask(task: tuple[list[Problem], int, list[Any]]) -> list[Labels]:
         return ask_group(models, asked)
 
 
-def how_trained(problems: Sequence[Problem], n_classes: int, what: str) -> str | None:
-    """In words, how the networks among these models are trained; None where there are no networks."""
-    groups = [group for group in grouped(problems, n_classes) if is_neural(problems[group.places[0]].estimator)]
+def how_trained(groups: Sequence[Group], what: str) -> str | None:
+    """In words, how the networks in these groups are trained; None where there are not several."""
     trained = sum(len(group.places) for group in groups)
     if trained < 2:
         return None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from fedkt.experiments.results import read_report, summarise
-from fedkt.experiments.tables import HEADER, row
+from fedkt.experiments.tables import HEADER, effectiveness, row
 from fedkt.report import Report
 
 Choice = tuple[str, str]
@@ -28,7 +27,7 @@ def by_choice(path: Path) -> dict[Choice, list[Report]]:
 
 def networks_table(results: Sequence[Path], expected: Path, choice: Choice) -> str:
     """One row per dataset and algorithm at one choice of partition and epochs, beside the paper."""
-    printed = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
+    printed = effectiveness(expected)
     lines = [HEADER]
     for path in results:
         reports = by_choice(path)[choice]
@@ -38,7 +37,7 @@ def networks_table(results: Sequence[Path], expected: Path, choice: Choice) -> s
 
 def epochs_table(path: Path, expected: Path) -> str:
     """Every partition and number of epochs of a results file beside the paper: which of them the paper used."""
-    printed = tomllib.loads(expected.read_text(encoding="utf-8"))["effectiveness"]
+    printed = effectiveness(expected)
     lines = ["| partition | epochs " + HEADER.partition("| dataset ")[2].replace("|---", "|---|---", 1)]
     for (partition, epochs), reports in sorted(by_choice(path).items()):
         for summary in summarise(reports):

@@ -126,13 +126,14 @@ class Rounds:
 
     def resume(self, classes: Sequence[Any]) -> Checkpoint | None:
         """Where a killed run was, None for the beginning."""
-        place = None if self.folder is None else self.folder / "reached.json"
-        if self.folder is None or place is None or not place.exists():
+        if self.folder is None or not (self.folder / "reached.json").exists():
             return None
         try:
-            said = json.loads(place.read_text(encoding="utf-8"))
-            place = self.folder / f"round-{said['rounds']}.npz"
-            with place.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            said = json.loads((self.folder / "reached.json").read_text(encoding="utf-8"))
+            with (
+                (self.folder / f"round-{said['rounds']}.npz").open("rb") as file,
+                np.load(file, allow_pickle=False) as stored,
+            ):
                 arrays = {name: stored[name] for name in stored.files}
             figures = [RoundFigures(**each) for each in said["figures"]]
             told = said.get("told", {})

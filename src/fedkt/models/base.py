@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,8 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from threadpoolctl import threadpool_limits
 
-from fedkt.errors import DataError, ModelError
+from fedkt.errors import ConfigurationError, DataError, ModelError
 
+Image = tuple[int, int, int]
+"""Height, width and channels of the image in a row of pixels."""
 BLOCK_ROWS = 16_384
 """Rows predicted at once: bounds the memory of a prediction whatever the number of public rows."""
 
@@ -137,6 +140,24 @@ def prepared(estimator: BaseEstimator, rng: np.random.Generator) -> Any:
             if not type(owner).__module__.startswith("sklearn."):
                 settings[name] = 1
     return own.set_params(**settings) if settings else own
+
+
+def image_of(X: Any, declared: tuple[int, ...] | None = None) -> Image | None:
+    """The image shape of rows: as declared, or the shape of (N, H, W[, C]) arrays; None for a table."""
+    shape = getattr(X, "shape", ())
+    if declared is None:
+        if len(shape) < 3:
+            return None
+        declared = tuple(shape[1:])
+    if len(declared) not in (2, 3) or any(int(each) < 1 for each in declared):
+        raise ConfigurationError(f"image is (height, width) or (height, width, channels), got {declared!r}.")
+    height, width, channels = (*map(int, declared), 1)[:3]
+    if len(shape) >= 2 and prod(shape[1:]) != height * width * channels:
+        raise DataError(
+            f"An image of {height} × {width} × {channels} has {height * width * channels} values, but a row has "
+            f"{prod(shape[1:])}."
+        )
+    return height, width, channels
 
 
 def count_rows(X: Any) -> int:

@@ -6,7 +6,7 @@ Most families are trained one by one. Neural networks of one kind are trained as
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,11 @@ class Problem:
     """Weights a network starts from; None draws new ones."""
     correction: Any = None
     """A `neural.recipe.Correction` of the network's gradients."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it is trained on."""
+        return len(self.y)
 
     @property
     def own_rows(self) -> Any:
@@ -86,21 +91,19 @@ def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
         most, reason = stack_size(first.estimator, first.X, n_classes)
         # Networks that train equally long stand together; none waits for another.
         recipe = first.estimator.recipe
-        places.sort(key=lambda place: -recipe.steps(len(problems[place].y)))
+        places.sort(key=lambda place: -recipe.steps(problems[place].n_rows))
         count = max(-(-len(places) // most), 2 if len(places) >= ENOUGH_FOR_TWO else 1)
         groups += [Group(tuple(part.tolist()), reason) for part in np.array_split(np.array(places), count)]
     return groups
 
 
-def fit_group(
-    problems: Sequence[Problem], n_classes: int, *, ticks: Callable[[int], None] | None = None
-) -> list[FittedModel]:
+def fit_group(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
     """The trained models of one group, in its order."""
     first = problems[0]
     try:
         # A network alone that has one class is a constant; in a stack it trains along, for the sake of the others.
         if is_neural(first.estimator) and (len(problems) > 1 or not _is_constant(first)):
-            return _fit_stack(problems, n_classes, ticks)
+            return _fit_stack(problems, n_classes)
         return [fit_model(first.estimator, first.own_rows, first.y, rng=first.rng)]
     except FedKTError as reason:
         raise type(reason)(f"{first.who}: {reason}" if len(problems) == 1 and first.who else str(reason)) from reason
@@ -123,32 +126,23 @@ def _is_constant(problem: Problem) -> bool:
     return problem.start is None and (len(problem.y) == 0 or bool((problem.y == problem.y[0]).all()))
 
 
-def _fit_stack(problems: Sequence[Problem], n_classes: int, ticks: Callable[[int], None] | None) -> list[FittedModel]:
+def _fit_stack(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
     from fedkt.models.neural.ensemble import Unfit, fit_networks
 
     estimators = [prepared(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in problems]
     try:
-        faults = fit_networks(
-            estimators,
-            [(each.X, each.rows) for each in problems],
-            [each.y for each in problems],
-            starts=[each.start for each in problems],
-            corrections=[each.correction for each in problems],
-            ticks=ticks,
-        )
+        fit_networks(estimators, problems)
     except Unfit as reason:
         problem = problems[reason.place]
+        # Of a single model `fit_group` says whose it is.
         named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""
-        raise DataError(f"{named}{refusal(estimators[0], problem.y, reason.cause)}") from reason
+        kind = ModelError if isinstance(reason.cause, ModelError) else DataError
+        raise kind(f"{named}{refusal(estimators[0], problem.y, reason.cause)}") from reason
     except ConfigurationError:
         raise
     except Exception as reason:
         # Whatever a stranger's network raises, its user needs to know what it was given.
         raise ModelError(refusal(estimators[0], np.concatenate([each.y for each in problems]), reason)) from reason
-    for problem, estimator, fault in zip(problems, estimators, faults, strict=True):
-        if fault is not None:
-            named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""
-            raise ModelError(f"{named}{refusal(estimator, problem.y, fault)}") from fault
     # A network has an output for every agreed class, so its labels are the agreed ones.
     return [FittedModel(each, np.arange(n_classes), each.n_features_in_) for each in estimators]
 

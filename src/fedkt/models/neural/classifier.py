@@ -15,9 +15,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from fedkt.errors import ConfigurationError, DataError
+from fedkt.models.base import image_of
 from fedkt.models.neural.networks import Network, built
 from fedkt.models.neural.recipe import Correction, Recipe
-from fedkt.models.neural.rows import Shared, as_tensor, flat_rows, image_of, network_shape, scale_of
+from fedkt.models.neural.rows import Shared, as_tensor, flat_rows, network_shape, scale_of
 from fedkt.models.neural.training import Training, Watch, check_finite, one_torch_thread, train
 
 BLOCK_VALUES = 2**19
@@ -138,7 +139,10 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row, among those the network was shown."""
-        scores = self.decision_scores(X)
+        return self.most_probable(self.decision_scores(X))
+
+    def most_probable(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """The class of the highest score in each row."""
         chosen: NDArray[Any] = self.classes_[scores.argmax(axis=1)] if len(scores) else self.classes_[:0]
         return chosen
 
@@ -152,18 +156,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
     def decision_scores(self, X: Any) -> NDArray[Any]:
         """The network's logits for `classes_`."""
         check_is_fitted(self, "network_")
-        rows = self._checked(X, reset=False)
-        seen = torch.from_numpy(np.searchsorted(self.outputs_, self.classes_))
-        block = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
-        parts = []
-        with torch.no_grad(), one_torch_thread():
-            for start in range(0, len(rows), block):
-                batch = self._tensor(rows[start : start + block])
-                parts.append(self.network_(batch)[:, seen].cpu().numpy())
-        scores = np.concatenate(parts) if parts else np.empty((0, len(self.classes_)))
-        if not np.isfinite(scores).all():
-            raise DataError(f"Some rows hold numbers that are too large for {self.dtype}: the network has no answer.")
-        return scores
+        return scores_of([self], X)[0]
 
     @property
     def recipe(self) -> Recipe:
@@ -237,7 +230,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
         """The rows, the place of each row's class among the classes that occur, and these classes."""
         if soft is not None:
-            rows = self._checked(X, reset=reset)
+            (rows,) = self._checked(X, reset=reset)
             labels = np.arange(soft.shape[1]) if self.classes is None else np.asarray(self.classes)
             if np.unique(labels).tolist() != labels.tolist():
                 raise ConfigurationError(
@@ -246,27 +239,20 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
             if len(soft) != len(rows) or len(labels) != soft.shape[1]:
                 raise DataError(f"{soft.shape} soft labels do not fit {len(rows)} rows of {len(labels)} classes.")
             return rows, np.empty(0, dtype=np.int64), labels
-        if not reset and getattr(X, "ndim", 2) > 2:
-            X = flat_rows(X)
-        rows, truth = validate_data(self, X, y, reset=reset, allow_nd=True, dtype=self._kinds(), accept_sparse="csr")
+        rows, truth = self._checked(X, y, reset=reset)
         check_classification_targets(truth)
         labels, codes = np.unique(column_or_1d(truth), return_inverse=True)
-        if reset:
-            self.n_features_in_ = flat_rows(rows).shape[1]
-        return flat_rows(rows), codes, labels
+        return rows, codes, labels
 
-    def _checked(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """The rows as a flat array of the width the network was built for."""
+    def _checked(self, X: Any, *labels: Any, reset: bool) -> tuple[NDArray[Any], ...]:
+        """The rows as a flat array, of the width the network was built for unless a new one is, and their labels."""
         if not reset and getattr(X, "ndim", 2) > 2:
             X = flat_rows(X)
-        rows = validate_data(self, X, reset=reset, allow_nd=True, dtype=self._kinds(), accept_sparse="csr")
-        if reset:
-            self.n_features_in_ = flat_rows(rows).shape[1]
-        return flat_rows(rows)
-
-    def _kinds(self) -> list[Any]:
         # Pixels may stay bytes until a batch is made of them.
-        return [np.float32, np.float64, np.uint8]
+        kinds = [np.float32, np.float64, np.uint8]
+        checked = validate_data(self, X, *labels, reset=reset, allow_nd=True, dtype=kinds, accept_sparse="csr")
+        rows, *rest = checked if labels else (checked,)
+        return flat_rows(rows), *rest
 
     def _build(self, X: Any, outputs: NDArray[Any], rng: np.random.RandomState) -> None:
         """A new network of our kind, and the scale of its rows."""
@@ -312,3 +298,21 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.sparse = True
         return tags
+
+
+def scores_of(networks: Sequence[NeuralClassifier], X: Any) -> list[NDArray[Any]]:
+    """Each network's logits for its `classes_` on the same rows, which are prepared once: all work on one scale."""
+    first = networks[0]
+    (rows,) = first._checked(X, reset=False)
+    seen = [torch.from_numpy(np.searchsorted(each.outputs_, each.classes_)) for each in networks]
+    parts: list[list[NDArray[Any]]] = [[np.empty((0, len(each.classes_)), dtype=first.dtype)] for each in networks]
+    block = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
+    with torch.no_grad(), one_torch_thread():
+        for start in range(0, len(rows), block):
+            batch = first._tensor(rows[start : start + block])
+            for each, columns, said in zip(networks, seen, parts, strict=True):
+                said.append(each.network_(batch)[:, columns].cpu().numpy())
+    scores = [np.concatenate(said) for said in parts]
+    if not all(np.isfinite(each).all() for each in scores):
+        raise DataError(f"Some rows hold numbers that are too large for {first.dtype}: the network has no answer.")
+    return scores

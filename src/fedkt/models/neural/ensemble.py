@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
-from fedkt.models.base import take_rows
-from fedkt.models.neural.classifier import BLOCK_VALUES, NeuralClassifier
+from fedkt.models.base import image_of
+from fedkt.models.ensemble import Problem
+from fedkt.models.neural.classifier import NeuralClassifier, scores_of
 from fedkt.models.neural.networks import built
-from fedkt.models.neural.recipe import Correction
-from fedkt.models.neural.rows import Shared, flat_rows, image_of, network_shape, scale_of
+from fedkt.models.neural.rows import Shared, flat_rows, network_shape, scale_of
 from fedkt.models.neural.stack import most_in_a_stack, reason_against, train_stack
-from fedkt.models.neural.training import Ticks, Training, check_finite, one_torch_thread, train
+from fedkt.models.neural.training import Training, check_finite, one_torch_thread, train
 
 
 def kind(estimator: NeuralClassifier, n_columns: int) -> tuple[Any, ...]:
@@ -63,69 +63,57 @@ def stack_size(estimator: NeuralClassifier, X: Any, n_classes: int) -> tuple[int
     return (1 if reason else most_in_a_stack(one)), reason
 
 
-def fit_networks(
-    estimators: Sequence[NeuralClassifier],
-    sources: Sequence[tuple[Any, NDArray[np.int64] | None]],
-    codes: Sequence[NDArray[np.int64]],
-    *,
-    starts: Sequence[Sequence[NDArray[Any]] | None],
-    corrections: Sequence[Correction | None],
-    ticks: Ticks | None = None,
-) -> list[ModelError | None]:
-    """Fit each (prepared) network on its rows, all of one kind in one stack; the result is the same as one by one.
-
-    `sources` are a table and which of its rows each network learns from, None for all. Says for each network why it
-    cannot be used, None where it can.
-    """
-    for estimator, (X, _), start in zip(estimators, sources, starts, strict=True):
-        if start is not None:
-            estimator.initialise(X).set_weights(start)
-    trainings = laid_together(estimators, sources, codes, starts, corrections)
-    first = estimators[0]
-    with one_torch_thread():
-        if len(estimators) > 1:
-            train_stack(trainings, first.recipe, ticks=ticks)
-        else:
-            training, watch = first.held_out(trainings[0])
-            train(training, first.recipe, watch=watch, ticks=ticks)
-    return [_fault(each) for each in estimators]
-
-
 class Unfit(Exception):
-    """Rows that one network of a group cannot be trained on."""
+    """Why one network of a group has no result."""
 
     def __init__(self, place: int, cause: Exception) -> None:
         super().__init__(str(cause))
         self.place, self.cause = place, cause
 
 
-def laid_together(
-    estimators: Sequence[NeuralClassifier],
-    sources: Sequence[tuple[Any, NDArray[np.int64] | None]],
-    codes: Sequence[NDArray[np.int64]],
-    starts: Sequence[Sequence[NDArray[Any]] | None],
-    corrections: Sequence[Correction | None],
-) -> list[Training]:
+def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[Problem]) -> None:
+    """Fit the (prepared) network of each problem, those of one kind in one stack; the result is as if one by one."""
+    trainings = laid_together(estimators, problems)
+    first = estimators[0]
+    with one_torch_thread():
+        if len(estimators) > 1:
+            train_stack(trainings, first.recipe)
+        else:
+            training, watch = first.held_out(trainings[0])
+            train(training, first.recipe, watch=watch)
+    for place, each in enumerate(estimators):
+        try:
+            check_finite(each.network_)
+        except ModelError as reason:
+            raise Unfit(place, reason) from reason
+
+
+def laid_together(estimators: Sequence[NeuralClassifier], problems: Sequence[Problem]) -> list[Training]:
     """The trainings, with the rows of all of them gathered in one tensor: no second copy of it is ever whole."""
     begun: list[Training] = []
     shared = Shared()
-    total = sum(len(rows) for _, rows in sources if rows is not None)
+    total = sum(len(each.rows) for each in problems if each.rows is not None)
     together: torch.Tensor | None = None
     end = 0
-    for estimator, (X, rows), y, start, correction in zip(estimators, sources, codes, starts, corrections, strict=True):
-        own = X if rows is None else take_rows(X, rows)
+    for estimator, problem in zip(estimators, problems, strict=True):
+        if problem.start is not None:
+            estimator.initialise(problem.X).set_weights(problem.start)
         try:
             training = estimator.begin(
-                own, y, go_on=start is not None, correction=correction, shared=shared if rows is None else None
+                problem.own_rows,
+                problem.y,
+                go_on=problem.start is not None,
+                correction=problem.correction,
+                shared=shared if problem.rows is None else None,
             )
+        except ConfigurationError:
+            raise
         except (ValueError, TypeError) as reason:
-            if isinstance(reason, ConfigurationError):
-                raise
             raise Unfit(len(begun), reason) from reason
-        if rows is not None and len(estimators) > 1:
+        if problem.rows is not None and len(problems) > 1:
             if together is None:
                 together = training.rows.new_empty((total, *training.rows.shape[1:]))
-            first, end = end, end + len(rows)
+            first, end = end, end + problem.n_rows
             together[first:end] = training.rows
             training = replace(training, rows=together, own=np.arange(first, end))
         begun.append(training)
@@ -134,25 +122,8 @@ def laid_together(
 
 def answers(estimators: Sequence[NeuralClassifier], X: Any) -> list[NDArray[np.int64]]:
     """What each network (of one kind, on one scale) says about the same rows, which are prepared once."""
-    first = estimators[0]
-    rows = first._checked(X, reset=False)
-    seen = [torch.from_numpy(np.searchsorted(each.outputs_, each.classes_)) for each in estimators]
-    said: list[list[NDArray[np.int64]]] = [[] for _ in estimators]
-    block = max(1, BLOCK_VALUES // rows.shape[1])
-    with torch.no_grad(), one_torch_thread():
-        for start in range(0, len(rows), block):
-            batch = first._tensor(rows[start : start + block])
-            for each, columns, parts in zip(estimators, seen, said, strict=True):
-                parts.append(each.classes_[each.network_(batch)[:, columns].argmax(dim=1).cpu().numpy()])
-    return [np.concatenate(parts) if parts else np.empty(0, dtype=np.int64) for parts in said]
-
-
-def _fault(estimator: NeuralClassifier) -> ModelError | None:
-    try:
-        check_finite(estimator.network_)
-    except ModelError as reason:
-        return reason
-    return None
+    scores = scores_of(estimators, X)
+    return [each.most_probable(said) for each, said in zip(estimators, scores, strict=True)]
 
 
 def with_weights(

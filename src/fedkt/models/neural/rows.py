@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedkt.errors import ConfigurationError, DataError
+from fedkt.errors import ConfigurationError
+from fedkt.models.base import Image
 from fedkt.models.neural.networks import Shape
-
-Image = tuple[int, int, int]
-"""Height, width and channels of the image in a row of pixels."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +35,6 @@ def flat_rows(X: Any) -> NDArray[Any]:
     """The rows as a 2-D array: images (N, H, W[, C]) become rows of pixels, channels last."""
     dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     return dense.reshape(len(dense), -1) if dense.ndim > 2 else dense
-
-
-def image_of(X: Any, declared: tuple[int, ...] | None) -> Image | None:
-    """The image shape of rows: as declared, or the shape of (N, H, W[, C]) arrays; None for a table."""
-    shape = getattr(X, "shape", ())
-    if declared is None:
-        if len(shape) < 3:
-            return None
-        declared = tuple(shape[1:])
-    if len(declared) not in (2, 3) or any(int(each) < 1 for each in declared):
-        raise ConfigurationError(f"image is (height, width) or (height, width, channels), got {declared!r}.")
-    height, width, channels = (*map(int, declared), 1)[:3]
-    if len(shape) >= 2 and prod(shape[1:]) != height * width * channels:
-        raise DataError(
-            f"An image of {height} × {width} × {channels} has {height * width * channels} values, but a row has "
-            f"{prod(shape[1:])}."
-        )
-    return height, width, channels
 
 
 def scale_of(X: Any, normalise: Any, image: Image | None) -> Scale:

@@ -20,7 +20,7 @@ from torch.func import functional_call, stack_module_state
 from fedkt.errors import ModelError
 from fedkt.models.neural.networks import Shape
 from fedkt.models.neural.recipe import Optimiser, Recipe, batches
-from fedkt.models.neural.training import Ticks, Training, tensor_like
+from fedkt.models.neural.training import Training, tensor_like
 
 STACK_BYTES = 32 * 2**20
 """Most memory of a stack's weights, gradients and optimiser state: about what stays in a processor's cache."""
@@ -79,7 +79,7 @@ def most_in_a_stack(module: nn.Module) -> int:
     return max(1, STACK_BYTES // max(bytes_each, 1))
 
 
-def train_stack(trainings: Sequence[Training], recipe: Recipe, *, ticks: Ticks | None = None) -> None:
+def train_stack(trainings: Sequence[Training], recipe: Recipe) -> None:
     """Train all networks in place; each ends as if it had been trained alone, up to floating-point round-off."""
     ranked = sorted(trainings, key=lambda each: -recipe.steps(each.n_rows))
     stack = Stack(ranked, recipe)
@@ -92,8 +92,6 @@ def train_stack(trainings: Sequence[Training], recipe: Recipe, *, ticks: Ticks |
             count = min(CHUNK_STEPS, length - done)
             stack.advance(count)
             done += count
-            if ticks is not None:
-                ticks(count * active)
     stack.hand_back()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -13,9 +13,6 @@ from torch import Tensor, nn
 
 from fedkt.errors import ModelError
 from fedkt.models.neural.recipe import Correction, Recipe, batches
-
-Ticks = Callable[[int], None]
-"""Called with the number of optimiser steps that were just done."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def train(training: Training, recipe: Recipe, *, watch: Watch | None = None, ticks: Ticks | None = None) -> None:
+def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> None:
     """Train one network in place, batch after batch."""
     module = training.module
     module.train()
@@ -101,8 +98,6 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None, tic
                 nn.functional.cross_entropy(module(rows), training.targets[batch]).backward()
                 corrected.apply()
                 optimiser.step()
-            if ticks is not None:
-                ticks(len(plan))
             if watch is not None and watch.over(module):
                 break
     if watch is not None and watch.kept:

@@ -1,6 +1,6 @@
 """What training many networks as one stack saves: FedKT on MNIST, end to end, in three ways.
 
-    python benchmarks/neural.py [--epochs 3] [--rounds 2] [--data-dir DIR] [--json FILE]
+    python benchmarks/neural.py [--epochs 10] [--rounds 2] [--data-dir DIR] [--json FILE]
     python benchmarks/neural.py --readme
 
 The ways share parties, cuts, subsets, network and recipe (Adam 1e-3, weight decay 1e-6, batches of 32):
@@ -46,10 +46,10 @@ ROWS_EACH = 640
 """Rows of a network in the second table."""
 SAMPLES = {"mlp": 128_000, "cnn": 12_800}
 """Rows trained on, all networks and epochs together, for one number of the second table."""
-PARTIES, PARTITIONS, SUBSETS, BETA, SEED = 10, 2, 5, 0.5, 0
+PARTIES, PARTITION, BETA, PARTITIONS, SUBSETS, SEED = 10, "balanced", 0.5, 2, 5, 0
 
 
-def fedkt_one_way(way: str, epochs: int, data_dir: Path | None) -> dict[str, Any]:
+def fedkt_one_way(way: str, epochs: int | None, data_dir: Path | None) -> dict[str, Any]:
     """Accuracies of one whole run (in a process of its own)."""
     from fedkt.data import load
     from fedkt.experiments.runner import assemble, draw_parties, run
@@ -59,7 +59,7 @@ def fedkt_one_way(way: str, epochs: int, data_dir: Path | None) -> dict[str, Any
         "mnist",
         model="mlp",
         parties=PARTIES,
-        partition="dirichlet",
+        partition=PARTITION,
         beta=BETA,
         partitions=PARTITIONS,
         subsets=SUBSETS,
@@ -69,9 +69,12 @@ def fedkt_one_way(way: str, epochs: int, data_dir: Path | None) -> dict[str, Any
     if way == "loader":
         from dataloader import fedkt_with_a_loader
 
+        from fedkt.models.catalogue import as_estimator, trained_for
+
         data = load("mnist", seed=SEED, data_dir=data_dir)
         parties = assemble(setting, data, draw_parties(setting, data))
-        return fedkt_with_a_loader(data, parties, partitions=PARTITIONS, subsets=SUBSETS, epochs=epochs, seed=SEED)
+        recipe = as_estimator(trained_for("mlp", epochs=epochs)).recipe
+        return fedkt_with_a_loader(data, parties, partitions=PARTITIONS, subsets=SUBSETS, recipe=recipe, seed=SEED)
     if way == "single":
         import fedkt.models.neural.stack
 
@@ -142,7 +145,8 @@ def in_a_process(*options: str) -> dict[str, Any]:
 
 def measured(asked: argparse.Namespace) -> dict[str, Any]:
     """Everything, in turn."""
-    options = ["--epochs", str(asked.epochs)]
+    options = [] if asked.epochs is None else ["--epochs", str(asked.epochs)]
+    command = " ".join(["python benchmarks/neural.py", *options, "--rounds", str(asked.rounds)])
     options += [] if asked.data_dir is None else ["--data-dir", str(asked.data_dir)]
     runs: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
     for number in range(asked.rounds):
@@ -155,15 +159,15 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
     medians = {way: {figure: median(run[figure] for run in runs[way]) for figure in runs[way][0]} for way in WAYS}
     return {
         "benchmark": "neural",
-        "command": f"python benchmarks/neural.py --epochs {asked.epochs} --rounds {asked.rounds}",
+        "command": command,
         "dataset": "mnist",
         "model": "mlp",
         "parties": PARTIES,
-        "partition": "dirichlet",
+        "partition": PARTITION,
         "beta": BETA,
         "partitions": PARTITIONS,
         "subsets": SUBSETS,
-        "epochs": asked.epochs,
+        "epochs": "auto" if asked.epochs is None else asked.epochs,
         "seed": SEED,
         "runs": runs,
         "medians": medians,
@@ -198,8 +202,8 @@ def machine() -> str:
 def tables(result: dict[str, Any]) -> str:
     """The result as Markdown."""
     lines = [
-        f"`{result['command']}` — FedKT on MNIST, {result['parties']} parties (Dirichlet, β = {result['beta']}), "
-        f"s = {result['partitions']}, t = {result['subsets']}, {result['epochs']} epochs, seed {result['seed']}; "
+        f"`{result['command']}` — FedKT on MNIST, {result['parties']} parties ({result['partition']} Dirichlet, "
+        f"β = {result['beta']}), s = {result['partitions']}, t = {result['subsets']}, {result['epochs']} epochs, seed {result['seed']}; "
         f"medians of {len(result['runs']['stacks'])} rounds on {result['machine']}, torch "
         f"{result['versions']['torch']}.",
         "",
@@ -256,7 +260,9 @@ def missing(data_dir: Path | None) -> str | None:
 def main() -> None:
     """Measure and print; a child process prints its own figures only."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument(
+        "--epochs", type=int, default=None, help="as many for every network (default: fedkt's own rule)"
+    )
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--json", type=Path, default=None, metavar="FILE", help="keep the result in this file")

@@ -17,6 +17,7 @@ from torch import nn  # noqa: E402
 from fedkt.errors import ModelError  # noqa: E402
 from fedkt.models.neural import recipe as neural_recipe  # noqa: E402
 from fedkt.models.neural import stack  # noqa: E402
+from fedkt.models.neural.dense import layers_of  # noqa: E402
 from fedkt.models.neural.networks import built, cnn, mlp  # noqa: E402
 from fedkt.models.neural.recipe import Correction, Recipe, batches  # noqa: E402
 from fedkt.models.neural.training import Training, train  # noqa: E402
@@ -249,16 +250,42 @@ def hooked(shape, n_outputs):
     return module
 
 
-@pytest.mark.parametrize("factory", [repeated, hooked], ids=["a layer used twice", "a hook"])
-def test_unusual_sequences_train_the_same_in_a_stack(factory):
+def sequence(*layers):
+    return lambda shape, n_outputs: nn.Sequential(*(part() for part in layers), nn.Linear(6, n_outputs))
+
+
+KINDS = {
+    "a layer used twice": repeated,
+    "a hook": hooked,
+    "relu": sequence(nn.Flatten, lambda: nn.Linear(5, 6), nn.ReLU),
+    "sigmoid, no bias": sequence(lambda: nn.Linear(5, 6, bias=False), nn.Sigmoid, lambda: nn.Linear(6, 6)),
+    "two functions in a row": sequence(lambda: nn.Linear(5, 6), nn.Tanh, nn.ReLU),
+    "gelu": sequence(lambda: nn.Linear(5, 6), nn.GELU),
+    "a function first": sequence(nn.Tanh, lambda: nn.Linear(5, 6)),
+    "a function last": lambda shape, n: nn.Sequential(nn.Linear(5, n), nn.Tanh()),
+}
+WRITTEN_OUT = {"a layer used twice", "relu", "sigmoid, no bias", "a function last"}
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["classes", "soft labels"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_network_trains_the_same_in_a_stack(kind, soft):
     def made():
-        return [replace(each, module=built(factory, (5,), 3, i).double()) for i, each in enumerate(trainings())]
+        whole = enumerate(trainings(soft=soft))
+        return [replace(each, module=built(KINDS[kind], (5,), 3, i).double()) for i, each in whole]
 
     alone, together = made(), made()
+    assert (layers_of(alone[0].module, True) is not None) == (kind in WRITTEN_OUT)
     for each in alone:
         train(each, ADAM)
     stack.train_stack(together, ADAM)
     assert furthest(alone, together) < 1e-9
+
+
+def test_images_of_a_network_that_flattens_them_are_rows():
+    network = built(mlp, (2, 4, 4), 3, 0)
+    assert layers_of(network, False) is not None
+    assert layers_of(network[1:], False) is None
 
 
 def test_a_last_single_row_joins_the_batch_before_where_batches_are_normalised():

@@ -1,36 +1,36 @@
 """Train many networks of one kind as one stack: a step of the stack is one step of each of them.
 
-torch.func stacks the weights, so that one batched product takes the place of many small ones. Networks take as many
-steps as they have batches. They stand in the order of their steps, the longest first; the ones still training are then
-always the first few of the stack, and a finished network's weights and optimiser state are not touched any more.
+Their weights are stacked, so that one batched product takes the place of many small ones: written out for perceptrons
+(`dense`), by torch.func for all others (`traced`). Networks take as many steps as they have batches. They stand in the
+order of their steps, the longest first; the ones still training are then always the first few of the stack, and a
+finished network's weights and optimiser state are not touched any more.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state
+from torch.func import stack_module_state
 
 from fedkt.errors import ModelError
+from fedkt.models.neural.dense import Dense, layers_of
 from fedkt.models.neural.networks import Shape
 from fedkt.models.neural.recipe import Optimiser, Recipe, batches
+from fedkt.models.neural.traced import Traced
 from fedkt.models.neural.training import Training, tensor_like
 
-STACK_BYTES = 32 * 2**20
+STACK_BYTES = 8 * 2**20
 """Most memory of a stack's weights, gradients and optimiser state: about what stays in a processor's cache."""
 CHUNK_STEPS = 64
 """Steps whose row numbers are laid out at once."""
 
 SLOW_IN_STACKS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.RNNBase)
 """Layers that gain nothing in a stack (benchmarks/neural.py): a stack of convolutions is a slower, grouped one."""
-PLAIN = (nn.Flatten, nn.Linear, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.GELU, nn.Identity)
-"""Layers of a sequence whose forward pass over flat rows is written out (see `forward_of`)."""
 ONE_BY_ONE = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd, nn.AlphaDropout)
 """Layers whose result depends on more than the network's own weights and rows."""
 
@@ -61,8 +61,7 @@ def tried(module: nn.Module, other: nn.Module, shape: Shape) -> str | None:
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn((2, 3, *shape), generator=generator, dtype=next(module.parameters()).dtype)
     weights, _ = stack_module_state([module, other])
-    shell = copy.deepcopy(module).to("meta").train()
-    together = forward_of(shell, len(shape) == 1)(weights, rows)
+    together = Traced(module).forward(weights, rows)
     together.sum().backward()
     for place, each in enumerate((module.train(), other.train())):
         if not torch.allclose(each(rows[place]), together[place], rtol=1e-4, atol=1e-5):
@@ -107,29 +106,12 @@ class Stack:
         self.streams = [Stream(each, recipe.batch_size) for each in trainings]
         self.rows, self.offsets = joined_rows(trainings)
         stacked, _ = stack_module_state([each.module for each in trainings])
-        self.weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in stacked.items()}
-        shell = copy.deepcopy(trainings[0].module).to("meta").train()
-        # It knows the shell and not the stack, which would hold itself: its rows would stay until a garbage collection.
-        self.forward = forward_of(shell, self.rows.dim() == 2)
-        self.pull, self.towards, self.push = stacked_corrections(trainings, list(self.weights))
-        self.back: dict[str, tuple[int, ...]] = {}
+        layers = layers_of(trainings[0].module, self.rows.dim() == 2)
+        self.gradients = Traced(trainings[0].module) if layers is None else Dense(layers)
+        self.weights = self.gradients.lay_out(stacked, self.rows[torch.zeros((len(trainings), 2), dtype=torch.int64)])
+        self.pull, self.towards, self.push = stacked_corrections(trainings, list(stacked))
         self.leaves: dict[str, Tensor] = {}
         self.optimiser: Optimiser | None = None
-        self.lay_out_like_gradients()
-
-    def lay_out_like_gradients(self) -> None:
-        """Store each weight in the memory order in which its gradient arrives.
-
-        Otherwise torch copies every gradient into the order of its weight, which takes a third of the time.
-        """
-        leaves = {name: value.requires_grad_() for name, value in self.weights.items()}
-        width = torch.zeros((len(self.trainings), 2), dtype=torch.int64)
-        loss = self.forward(leaves, self.rows[width]).sum()
-        gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
-        for (name, value), gradient in zip(list(leaves.items()), gradients, strict=True):
-            axes = memory_order(value if gradient is None else gradient)
-            self.weights[name] = value.detach().permute(axes).contiguous()
-            self.back[name] = tuple(np.argsort(axes).tolist())
 
     def narrow(self, active: int) -> None:
         """Go on with the first `active` networks; the optimiser's state of these goes on with them."""
@@ -145,17 +127,16 @@ class Stack:
                 }
         self.leaves, self.optimiser = leaves, optimiser
         self.active = active
+        self.batch = self.rows.new_empty((active * self.recipe.batch_size, *self.rows.shape[1:]))
 
     def advance(self, count: int) -> None:
         """Take `count` steps."""
         assert self.optimiser is not None
         places, targets, share = self.laid_out(count)
         for step in range(count):
-            self.optimiser.zero_grad()
-            rows = self.rows.index_select(0, places[step].view(-1)).view(self.active, -1, *self.rows.shape[1:])
-            logits = self.forward({name: leaf.permute(self.back[name]) for name, leaf in self.leaves.items()}, rows)
-            losses = nn.functional.cross_entropy(logits.flatten(0, 1), targets[step].flatten(0, 1), reduction="none")
-            (losses * share[step].flatten()).sum().backward()
+            torch.index_select(self.rows, 0, places[step].view(-1), out=self.batch)
+            rows = self.batch.view(self.active, self.recipe.batch_size, *self.rows.shape[1:])
+            self.gradients.fill(self.leaves, rows, targets[step], share[step])
             self.correct()
             self.optimiser.step()
 
@@ -187,55 +168,18 @@ class Stack:
                     continue
                 if self.pull is not None:
                     pull = self.pull[: self.active].view(-1, *[1] * (leaf.dim() - 1))
-                    gradient, weight = (each.permute(self.back[name]) for each in (leaf.grad, leaf.detach()))
+                    gradient, weight = (self.gradients.natural(name, each) for each in (leaf.grad, leaf.detach()))
                     gradient.add_(pull * (weight - self.towards[name][: self.active]))
                 if self.push:
-                    leaf.grad.permute(self.back[name]).add_(self.push[name][: self.active])
+                    self.gradients.natural(name, leaf.grad).add_(self.push[name][: self.active])
 
     def hand_back(self) -> None:
         """Write the trained weights into the networks they came from."""
         for place, each in enumerate(self.trainings):
             with torch.no_grad():
                 for name, parameter in each.module.named_parameters():
-                    parameter.copy_(self.weights[name].permute(self.back[name])[place])
+                    parameter.copy_(self.gradients.natural(name, self.weights[name])[place])
             each.module.eval()
-
-
-def forward_of(shell: nn.Module, flat: bool) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
-    """The stack's forward pass: stacked weights and (networks, batch, …) rows to logits.
-
-    `flat` says that a row is a table's. For plain sequences it is what torch.func makes of it, with the bias inside the
-    product, which is a tenth faster.
-    """
-    layers = [(name, part) for name, part in shell._modules.items() if part is not None]
-    flat = flat or (bool(layers) and _flattens_all(layers[0][1]))
-    if type(shell) is not nn.Sequential or not flat or not all(_is_plain(part) for part in shell) or _hooked(shell):
-        return torch.func.vmap(lambda weights, rows: functional_call(shell, weights, (rows,)))
-
-    def forward(weights: dict[str, Tensor], rows: Tensor) -> Tensor:
-        rows = rows.flatten(2)
-        for name, part in layers:
-            if isinstance(part, nn.Linear):
-                product = weights[f"{name}.weight"].transpose(1, 2)
-                bias = weights.get(f"{name}.bias")
-                rows = rows.bmm(product) if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, product)
-            elif not isinstance(part, nn.Flatten):
-                rows = part(rows)
-        return rows
-
-    return forward
-
-
-def _is_plain(part: nn.Module) -> bool:
-    return type(part) in PLAIN and not _hooked(part) and (not isinstance(part, nn.Flatten) or _flattens_all(part))
-
-
-def _flattens_all(part: nn.Module | None) -> bool:
-    return isinstance(part, nn.Flatten) and (part.start_dim, part.end_dim) == (1, -1)
-
-
-def _hooked(part: nn.Module) -> bool:
-    return bool(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks)
 
 
 class Stream:
@@ -290,8 +234,3 @@ def stacked_corrections(
     towards = stacked([each.towards for each in given if each is not None]) if any(pulling) else {}
     push = stacked([each.push for each in given if each is not None]) if any(pushing) else {}
     return pull, towards, push
-
-
-def memory_order(value: Tensor) -> tuple[int, ...]:
-    """The axes of a tensor from the outermost to the innermost in memory, with the networks outermost."""
-    return (0, *sorted(range(1, value.dim()), key=lambda axis: value.stride(axis), reverse=True))

@@ -54,6 +54,8 @@ class Report:
     """Where the rows came from, in words: a dataset may have parts that not everybody has."""
     epochs: int | str | None = None
     """How often neural networks saw their rows; "auto" is 10, and more where that is under 1,000 steps."""
+    local_epochs: int | None = None
+    """The same in a party's part of a round, where it was chosen."""
     rounds: int = 1
     participation: float = 1.0
     """The share of the parties that took part in each round."""
@@ -72,7 +74,8 @@ class Report:
         if self.source:
             lines.append(f"  data: {self.source}")
         if self.epochs is not None:
-            lines.append(f"  epochs: {self.epochs}")
+            local = "" if self.local_epochs is None else f", {self.local_epochs} in a party's part of a round"
+            lines.append(f"  epochs: {self.epochs}{local}")
         for name, value in (
             ("test accuracy", self.accuracy),
             ("balanced accuracy", self.balanced_accuracy),

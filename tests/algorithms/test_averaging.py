@@ -228,3 +228,11 @@ def test_a_party_with_one_class_trains_like_the_others():
     lonely = [Party(PUBLIC, CLASSES, 1, name="a", X=X[rows], y=Y[rows]), *parties()[1:]]
     final = simulate(FedAvg(ADAM, rounds=2), lonely, server()).final.models[0]
     assert set(final.predict(X)) == {0, 1, 2}
+
+
+def test_local_epochs_are_those_of_a_round_and_leave_fedkts_own_models_alone():
+    for name in ("fedavg", "fedprox", "scaffold", "feddf"):
+        assert ALGORITHMS[name](ADAM, local_epochs=7).model.epochs == 7
+        assert ALGORITHMS[name](ADAM).model.epochs == 4
+    both = ALGORITHMS["fedkt-prox"](ADAM, local_epochs=7)
+    assert (both.first.model.epochs, both.then.model.epochs) == (4, 7)

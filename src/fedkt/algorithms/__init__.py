@@ -16,6 +16,7 @@ from fedkt.algorithms.pfnm import PFNM
 from fedkt.algorithms.scaffold import Scaffold
 from fedkt.algorithms.solo import Solo
 from fedkt.federation import Algorithm
+from fedkt.models.catalogue import trained_for
 
 Maker = Callable[..., Algorithm]
 
@@ -29,6 +30,11 @@ def chosen(settings: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: settings[name] for name in names if settings.get(name) is not None}
 
 
+def local(model: Any, settings: dict[str, Any]) -> Any:
+    """The model as a party trains it in a round of an averaging method."""
+    return trained_for(model, epochs=settings.get("local_epochs"))
+
+
 def make_fedkt(model: Any, **settings: Any) -> FedKT:
     """FedKT with the run's settings."""
     return FedKT(model, **chosen(settings, *FEDKT_SETTINGS))
@@ -36,32 +42,32 @@ def make_fedkt(model: Any, **settings: Any) -> FedKT:
 
 def make_fedkt_prox(model: Any, **settings: Any) -> FedKTProx:
     """FedKT, then rounds of FedProx."""
-    return FedKTProx(model, **chosen(settings, "mu", *ROUNDS, *FEDKT_SETTINGS))
+    return FedKTProx(model, local=local(model, settings), **chosen(settings, "mu", *ROUNDS, *FEDKT_SETTINGS))
 
 
 def make_fedavg(model: Any, **settings: Any) -> FedAvg:
     """Averages by rows."""
-    return FedAvg(model, **chosen(settings, *ROUNDS))
+    return FedAvg(local(model, settings), **chosen(settings, *ROUNDS))
 
 
 def make_fedprox(model: Any, **settings: Any) -> FedProx:
     """Averages by rows, with a proximal term."""
-    return FedProx(model, **chosen(settings, "mu", *ROUNDS))
+    return FedProx(local(model, settings), **chosen(settings, "mu", *ROUNDS))
 
 
 def make_scaffold(model: Any, **settings: Any) -> Scaffold:
     """Averages with control variates."""
-    return Scaffold(model, **chosen(settings, "learning_rate", *ROUNDS))
+    return Scaffold(local(model, settings), **chosen(settings, "learning_rate", *ROUNDS))
 
 
-def make_pfnm(model: Any, **_: Any) -> PFNM:
+def make_pfnm(model: Any, **settings: Any) -> PFNM:
     """One round, neurons matched."""
-    return PFNM(model)
+    return PFNM(local(model, settings))
 
 
 def make_feddf(model: Any, **settings: Any) -> FedDF:
     """Averages, distilled on the public rows."""
-    return FedDF(model, **chosen(settings, *ROUNDS))
+    return FedDF(local(model, settings), **chosen(settings, *ROUNDS))
 
 
 def make_pate(model: Any, *, parties: int, teacher: Any = None, student: Any = None, **_: Any) -> PATE:

@@ -19,18 +19,30 @@ from fedkt.parallel import Progress
 
 
 class FedKTProx(Algorithm):
-    """One round of FedKT and `rounds` − 1 of FedProx; `settings` are FedKT's."""
+    """One round of FedKT and `rounds` − 1 of FedProx; `settings` are FedKT's.
+
+    `local` is the network as the parties train it in FedProx's rounds, where it differs from FedKT's (epochs, steps).
+    """
 
     name = "fedkt-prox"
 
     def __init__(
-        self, model: Any, *, mu: float = 0.1, rounds: int = 2, participation: float = 1.0, **settings: Any
+        self,
+        model: Any,
+        *,
+        local: Any = None,
+        mu: float = 0.1,
+        rounds: int = 2,
+        participation: float = 1.0,
+        **settings: Any,
     ) -> None:
         self.model = model
         self.rounds = rounds
         self.participation = participation
         self.first = FedKT(model, **settings)
-        self.then = FedProx(model, mu=mu, rounds=max(1, rounds - 1), participation=participation)
+        self.then = FedProx(
+            model if local is None else local, mu=mu, rounds=max(1, rounds - 1), participation=participation
+        )
 
     def check(self) -> None:
         """Refuse what cannot work."""

@@ -44,6 +44,7 @@ def compare(
     final: options.Final = None,
     party_models: options.PartyModels = None,
     epochs: options.Epochs = None,
+    local_epochs: options.LocalEpochs = None,
     learning_rate: options.LearningRate = None,
     rounds: options.Rounds = None,
     participation: options.Participation = 1.0,

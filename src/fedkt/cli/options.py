@@ -40,6 +40,10 @@ Epochs = Annotated[
         min=1, help="How often neural networks see their rows. Default: 10, and more where that is under 1,000 steps."
     ),
 ]
+LocalEpochs = Annotated[
+    int | None,
+    typer.Option(min=1, help="How often a party sees its rows in each round of fedavg and its kin. Default: --epochs."),
+]
 LearningRate = Annotated[
     float | None, typer.Option(help="Step size of neural networks (and of scaffold). Default: the method's.")
 ]
@@ -154,6 +158,7 @@ PLAIN = (
     "epsilon",
     "delta",
     "epochs",
+    "local_epochs",
     "learning_rate",
     "rounds",
     "participation",

@@ -310,6 +310,7 @@ def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
         ("Subsets of a partition (t)", distinct(report.subsets for report in reports)),
         ("Model", first.model),
         ("Epochs of neural networks", distinct(report.epochs for report in reports)),
+        ("Epochs of a party in a round", distinct(report.local_epochs for report in reports)),
         ("Level", distinct(report.level for report in reports)),
         ("Seeds", seeds_in_words(sorted({report.seed for report in reports if report.seed is not None}))),
     ]

@@ -70,6 +70,7 @@ def run(
         final=tuned(full.final),
         rounds=full.rounds,
         participation=full.participation,
+        local_epochs=full.local_epochs,
         mu=full.mu,
         learning_rate=full.learning_rate,
     )
@@ -157,6 +158,7 @@ def run(
         notes=(*cautioned, *whole.notes),
         source=data.source,
         epochs=epochs_of(tuned(each) for each in (full.model, *full.party_models)),
+        local_epochs=full.local_epochs,
         rounds=algorithm.rounds,
         participation=algorithm.participation,
         history=tuple(asdict(each) for each in rounds.figures) if several else (),

@@ -13,6 +13,8 @@ from fedkt.errors import ConfigurationError
 
 ONE_SHOT = ("fedkt", "solo", "pate", "centralised", "pfnm")
 """Methods without rounds."""
+LOCAL = ("fedavg", "fedprox", "scaffold", "feddf", "pfnm", "fedkt-prox")
+"""Methods whose parties train weights that the server sent."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Setting:
     """Public rows asked where noise is on: a number of rows, or a fraction of them."""
     epochs: int | None = None
     """How long neural networks are trained; None is 10 epochs, and more where that is under 1,000 steps."""
+    local_epochs: int | None = None
+    """How long a party trains in each round of an averaging method; None is `epochs`."""
     learning_rate: float | None = None
     """Of neural networks, and of SCAFFOLD's own steps; None is the method's default."""
     rounds: int | None = None
@@ -85,6 +89,7 @@ class Setting:
             model=self.model or about.model,
             parties=self.parties if self.parties is not None or partition == "column" else about.n_parties,
             partition=partition,
+            local_epochs=self.local_epochs if self.algorithm in LOCAL else None,
             partitions=(2 if self.level == "L0" else 1) if self.partitions is None else self.partitions,
         )
 

@@ -203,8 +203,8 @@ def tables(result: dict[str, Any]) -> str:
     """The result as Markdown."""
     lines = [
         f"`{result['command']}` — FedKT on MNIST, {result['parties']} parties ({result['partition']} Dirichlet, "
-        f"β = {result['beta']}), s = {result['partitions']}, t = {result['subsets']}, {result['epochs']} epochs, seed {result['seed']}; "
-        f"{rounds_in_words(len(result['runs']['stacks']))} on {result['machine']}, torch "
+        f"β = {result['beta']}), s = {result['partitions']}, t = {result['subsets']}, {result['epochs']} epochs, seed "
+        f"{result['seed']}; {rounds_in_words(len(result['runs']['stacks']))} on {result['machine']}, torch "
         f"{result['versions']['torch']}.",
         "",
         "| way | CPU s | wall s | peak memory, MB | accuracy | accuracy of the labels |",

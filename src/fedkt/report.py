@@ -56,6 +56,10 @@ class Report:
     """How often neural networks saw their rows; "auto" is 10, and more where that is under 1,000 steps."""
     local_epochs: int | None = None
     """The same in a party's part of a round, where it was chosen."""
+    learning_rate: float | None = None
+    """Of neural networks, where it was chosen."""
+    mu: float | None = None
+    """The proximal term of FedProx and FedKT-Prox, where it was chosen."""
     rounds: int = 1
     participation: float = 1.0
     """The share of the parties that took part in each round."""

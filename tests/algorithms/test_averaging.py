@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from dataclasses import replace
+
 from scipy.special import softmax
 from sklearn.datasets import make_blobs
 
@@ -54,9 +56,9 @@ def assert_close(one, other, atol=1e-5):
         np.testing.assert_allclose(a, b, atol=atol)
 
 
-def trained_alone(model, party, start):
-    """What the party's own training makes of the weights, by scikit-learn's ways only."""
-    seed = int(party.rng(0, STUDY).integers(2**31 - 1))
+def trained_alone(model, party, start, number=0):
+    """What the party's own training makes of the weights in a round, by scikit-learn's ways only."""
+    seed = int(party.rng(number, STUDY).integers(2**31 - 1))
     twin = with_weights(model, party.X, 3, start).set_params(random_state=seed, warm_start=True)
     return twin.fit(party.X, party.y).get_weights()
 
@@ -71,6 +73,25 @@ def test_fedavg_weighs_the_parties_by_their_rows():
     alone = [trained_alone(ADAM, party, start) for party in parties()]
     expected = [(90 * a + 30 * b + 80 * c) / 200 for a, b, c in zip(*alone, strict=True)]
     assert_close(final_weights(FedAvg(ADAM)), expected)
+
+
+def test_every_round_shuffles_anew():
+    party = parties()[0]
+    weights = weights_in(FedAvg(ADAM).opening(server()))
+    for number in range(2):
+        weights = trained_alone(ADAM, party, weights, number)
+    assert_close(final_weights(FedAvg(ADAM, rounds=2), SIZES[:1]), weights, atol=1e-4)
+
+
+def test_all_parties_see_their_rows_equally_often_where_nobody_says_how_often():
+    assert FedAvg(NeuralClassifier()).network(server()).epochs == 10
+    assert FedAvg(ADAM).network(server()).epochs == 4
+
+
+def test_a_party_with_a_model_of_its_own_is_refused():
+    members = [replace(party, model="forest") for party in parties()]
+    with pytest.raises(ConfigurationError, match="one model for all; party 'party 0'"):
+        simulate(FedAvg(ADAM), members, server())
 
 
 def test_an_average_by_hand():
@@ -91,11 +112,33 @@ def test_fedprox_without_a_pull_is_fedavg():
     assert_close(final_weights(FedProx(ADAM, mu=0.0)), final_weights(FedAvg(ADAM)), atol=1e-7)
 
 
+def like(model, **changed):
+    return model.__class__(**{**model.get_params(), **changed})
+
+
 def test_fedprox_with_an_endless_pull_stays_at_the_weights_that_were_sent():
-    """With SGD and steps of 1/μ, every step lands on what was sent."""
-    still = SGD.__class__(**{**SGD.get_params(), "learning_rate": 1e-8})
-    start = weights_in(FedProx(still).opening(server()))
-    assert_close(final_weights(FedProx(still, mu=1e8, rounds=2)), start)
+    """With SGD and steps of 1/μ, every step begins anew at what was sent, however many there are."""
+    many = like(SGD, learning_rate=1e-3, epochs=50)
+    start = weights_in(FedProx(many).opening(server()))
+
+    def moved(algorithm):
+        return max(np.abs(a - b).max() for a, b in zip(final_weights(algorithm), start, strict=True))
+
+    assert moved(FedProx(many, mu=1e3)) < 1e-3
+    assert moved(FedAvg(many)) > 1e-2
+
+
+@pytest.mark.parametrize("spans", [((0, 50),), ((0, 50), (50, 100))], ids=["alone", "in a stack"])
+def test_fedproxs_second_step_by_hand(spans):
+    """w₂ = w₁ − η (g(w₁) + μ (w₁ − w₀)), one batch a step."""
+    two_steps, rate, mu = like(SGD, epochs=2, batch_size=100), 1e-2, 3.0
+    start = weights_in(FedProx(two_steps).opening(server()))
+    sent = simulate(FedProx(two_steps, mu=mu), parties(spans), server()).bundles
+    for party, bundle in zip(parties(spans), sent, strict=True):
+        first = [w - rate * step_of(two_steps, party, start, place) for place, w in enumerate(start)]
+        for place, (w, before) in enumerate(zip(first, start, strict=True)):
+            expected = w - rate * (step_of(two_steps, party, first, place) + mu * (w - before))
+            np.testing.assert_allclose(weights_in(bundle)[place], expected, atol=1e-6)
 
 
 def test_fedprox_pulls_the_parties_together():
@@ -106,15 +149,22 @@ def test_fedprox_pulls_the_parties_together():
     assert spread(FedProx(ADAM, mu=10.0)) < 0.5 * spread(FedAvg(ADAM))
 
 
-def test_scaffolds_first_round_is_fedavg_with_sgd():
-    assert_close(final_weights(Scaffold(SGD, learning_rate=1e-2)), final_weights(FedAvg(SGD)))
+def test_scaffolds_first_round_is_a_mean_of_sgd_in_which_every_party_counts_once():
+    start = weights_in(FedAvg(SGD).opening(server()))
+    alone = [trained_alone(SGD, party, start) for party in parties()]
+    once = [sum(each) / 3 for each in zip(*alone, strict=True)]
+    assert_close(final_weights(Scaffold(SGD, learning_rate=1e-2)), once)
+    half = [0.5 * (a + b) for a, b in zip(start, once, strict=True)]
+    assert_close(final_weights(Scaffold(SGD, learning_rate=1e-2, global_rate=0.5)), half)
 
 
-def test_scaffolds_control_variates_have_the_servers_as_their_mean():
-    algorithm, members, host = Scaffold(SGD, learning_rate=1e-2, rounds=3), parties(), server()
+@pytest.mark.parametrize("share", [1.0, 0.67], ids=["all take part", "two of three take part"])
+def test_scaffolds_control_variates_have_the_servers_as_their_mean(share):
+    algorithm, members, host = Scaffold(SGD, learning_rate=1e-2, rounds=3, participation=share), parties(), server()
     after = []
     simulate(algorithm, members, host, on_round=lambda played: after.append(played.after))
-    own = [party.shelf[CONTROL] for party in members]
+    nothing = tuple(np.zeros_like(each) for each in weights_in(after[-1], "c"))
+    own = [party.shelf.get(CONTROL, nothing) for party in members]
     for common, each in zip(weights_in(after[-1], "c"), zip(*own, strict=True), strict=True):
         np.testing.assert_allclose(common, np.mean(each, axis=0), atol=1e-5)
         assert np.abs(common).max() > 1e-4
@@ -131,7 +181,7 @@ def test_scaffolds_first_control_variate_is_the_mean_gradient_on_the_way():
 
 def test_scaffold_in_step_with_the_others_takes_their_mean_gradient():
     """Two parties with one batch each and one step a round: in round two both take g_i − c_i + c by hand."""
-    one_step = SGD.__class__(**{**SGD.get_params(), "epochs": 1, "batch_size": 100})
+    one_step = like(SGD, epochs=1, batch_size=100)
     spans = ((0, 50), (50, 100))
     algorithm, members = Scaffold(one_step, learning_rate=1e-2, rounds=2), parties(spans)
     played = []
@@ -144,6 +194,8 @@ def test_scaffold_in_step_with_the_others_takes_their_mean_gradient():
             gradient = step_of(one_step, party, weights_in(first.after), place)
             expected = -1e-2 * (gradient - c_i[number] + c)
             np.testing.assert_allclose(weights_in(second.up[number])[place], expected, atol=1e-6)
+            # After one step (x − y_i) / η is g − c_i + c, so that c_i⁺ = c_i − c + that is the gradient alone.
+            np.testing.assert_allclose(members[number].shelf[CONTROL][place], gradient, atol=1e-4)
 
 
 def step_of(model, party, weights, place):
@@ -160,9 +212,20 @@ def test_feddf_of_one_party_is_a_distillation_of_its_model():
     start = weights_in(FedDF(ADAM).opening(server()))
     alone = trained_alone(ADAM, parties()[0], start)
     seed = int(server().rng(0, STUDY).integers(2**31 - 1))
-    twin = with_weights(ADAM, X, 3, alone).set_params(random_state=seed, warm_start=True)
+    twin = with_weights(ADAM, X, 3, alone).set_params(random_state=seed, warm_start=True, epochs=3, learning_rate=2e-3)
     twin.fit_soft(PUBLIC, softmax(twin.decision_scores(PUBLIC).astype(np.float64), axis=1))
-    assert_close(final_weights(FedDF(ADAM), SIZES[:1]), twin.get_weights(), atol=1e-4)
+    distilled = FedDF(ADAM, distil_epochs=3, distil_rate=2e-3)
+    assert_close(final_weights(distilled, SIZES[:1]), twin.get_weights(), atol=1e-4)
+
+
+def test_feddf_teaches_the_softmax_of_the_parties_mean_logits(monkeypatch):
+    start = weights_in(FedDF(ADAM).opening(server()))
+    alone = [with_weights(ADAM, X, 3, trained_alone(ADAM, party, start)) for party in parties()]
+    taught = []
+    monkeypatch.setattr(NeuralClassifier, "fit_soft", lambda self, X, soft: taught.append(soft) or self)
+    simulate(FedDF(ADAM), parties(), server())
+    logits = np.mean([each.decision_scores(PUBLIC) for each in alone], axis=0)
+    np.testing.assert_allclose(taught[0], softmax(logits, axis=1), atol=1e-4)
 
 
 def test_feddf_without_distillation_is_fedavg():
@@ -199,10 +262,19 @@ def test_a_model_without_weights_is_refused_before_anything_is_trained(name):
         FedProx(ADAM, mu=-1.0),
         Scaffold(ADAM, learning_rate=0.0),
         FedDF(ADAM, distil_epochs=-1),
+        FedDF(ADAM, distil_epochs=2.5),
+        FedDF(ADAM, distil_rate=0.0),
+        Scaffold(ADAM.__class__(epochs=0)),
+        FedAvg(ADAM.__class__(epochs=-1)),
+        FedKTProx(ADAM, rounds=0),
+        FedKTProx(ADAM, final="forest"),
+        FedKTProx(ADAM, final="cnn"),
+        FedKTProx(ADAM, local=ADAM.__class__(epochs=-1)),
     ],
     ids=lambda algorithm: algorithm.name,
 )
-def test_impossible_settings_are_refused(algorithm):
+def test_impossible_settings_are_refused_before_anything_is_trained(algorithm, monkeypatch):
+    monkeypatch.setattr("fedkt.algorithms.training.fit_group", None)
     with pytest.raises(ConfigurationError):
         simulate(algorithm, parties(), server())
 
@@ -236,3 +308,22 @@ def test_local_epochs_are_those_of_a_round_and_leave_fedkts_own_models_alone():
         assert ALGORITHMS[name](ADAM).model.epochs == 4
     both = ALGORITHMS["fedkt-prox"](ADAM, local_epochs=7)
     assert (both.first.model.epochs, both.then.model.epochs) == (4, 7)
+
+
+def test_fedkt_prox_hands_its_pull_on():
+    assert FedKTProx(ADAM, mu=0.7).then.mu == 0.7
+
+
+def test_scaffold_counts_the_steps_that_were_taken():
+    """Batch normalisation has no use for a batch of one row: thirty-three rows are one step of 32, not two."""
+    from torch import nn
+
+    def normalising(shape, n_outputs):
+        return nn.Sequential(nn.Linear(shape[0], 4), nn.BatchNorm1d(4), nn.Linear(4, n_outputs))
+
+    model = like(SGD, module=normalising, epochs=2)
+    algorithm, member = Scaffold(model, learning_rate=1e-2), parties(((0, 33),))[0]
+    start = algorithm.opening(server())
+    sent = algorithm.party_step(member, start)
+    moved, control = weights_in(sent)[0], member.shelf[CONTROL][0]
+    np.testing.assert_allclose(control, -moved / (2 * 1e-2), rtol=1e-4)

@@ -193,12 +193,6 @@ def test_a_party_without_rows_of_a_class_is_not_matched_by_that_class():
     assert hidden_widths(merged([one, other])) == [2]
 
 
-@pytest.mark.parametrize("max_width", [8, 11, 15, 16])
-def test_no_hidden_layer_grows_beyond_the_maximum(max_width):
-    parties = [network((5, 8, 8, 4), seed) for seed in (1, 2)]
-    assert hidden_widths(merged(parties, max_width=max_width)) == [max_width, max_width]
-
-
 def test_the_same_generator_gives_the_same_network():
     # Loosely alike networks under the published prior, where the order of the sweeps may well matter.
     parties = [network(TWO_LAYERS, seed) for seed in range(4)]
@@ -337,7 +331,6 @@ def test_networks_that_cannot_be_matched_are_refused(parties, message):
         ({"prior": Prior(sigma0=-1.0)}, "sigma0 must"),
         ({"prior": Prior(gamma=float("nan"))}, "gamma must"),
         ({"prior": Prior(iterations=-1)}, "iterations must"),
-        ({"max_width": 7}, "has a layer of 8"),
         ({"class_counts": [[1, 2, 3]]}, "class_counts"),
         ({"class_counts": [[1, 2, 3, -1]]}, "class_counts"),
     ],

@@ -16,6 +16,7 @@ from fedkt.algorithms.pfnm import PFNM
 from fedkt.errors import UnsuitedModel
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.neural.classifier import NeuralClassifier
+from fedkt.models.neural.networks import Perceptron
 
 PIXELS, DIGITS = load_digits(return_X_y=True)
 PIXELS = (PIXELS / 16).astype(np.float32)
@@ -41,6 +42,26 @@ def permuted(weights, rng):
     w1, b1, w2, b2, w3, b3 = weights
     first, second = rng.permutation(len(b1)), rng.permutation(len(b2))
     return [w1[first], b1[first], w2[second][:, first], b2[second], w3[:, second], b3]
+
+
+def test_the_match_is_told_each_partys_rows_of_each_class(monkeypatch):
+    told = []
+
+    def listen(networks, counts, **options):
+        told.append(counts)
+        return networks[0]
+
+    monkeypatch.setattr("fedkt.algorithms.pfnm.match", listen)
+    simulate(PFNM(MODEL), parties(), server())
+    expected = [np.bincount(party.y, minlength=10) for party in parties()]
+    np.testing.assert_array_equal(told[0], expected)
+
+
+def test_perceptrons_of_any_width_are_taken_and_others_refused():
+    PFNM(NeuralClassifier(Perceptron((5,)))).check()
+    for module in (Perceptron(()), "cnn"):
+        with pytest.raises(UnsuitedModel, match="hidden neurons of perceptrons"):
+            PFNM(NeuralClassifier(module)).check()
 
 
 def test_a_network_and_its_permuted_copies_match_into_the_network():

@@ -103,6 +103,8 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_run() -> None:
     rounds = [Setting("digits", algorithm="fedavg", rounds=2)]
     check_curve(Path("a.svg"), rounds)
     check_curve(Path("a.png"), [Setting("digits", algorithm="fedkt-prox")])
+    with pytest.raises(ConfigurationError):
+        check_curve(Path("a.png"), [Setting("digits", algorithm="fedkt-prox", rounds=1)])
     with pytest.raises(ConfigurationError, match=r"got 'a.gif'"):
         check_curve(Path("a.gif"), rounds)
     with pytest.raises(ConfigurationError, match="a method of several rounds"):

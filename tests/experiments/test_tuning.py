@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fedkt.experiments.setting import Setting
+import json
+from dataclasses import replace
+
+from fedkt.experiments.setting import Setting, fingerprint
 from fedkt.experiments.tuning import best_settings, read_tuning, tuning_table
 
 
@@ -38,6 +41,18 @@ def test_the_table_says_how_many_were_tried_and_how_bad_the_worst_was():
     assert lines[2] == "| fedavg | 3 | 5 | 0.001 |  | 75.0 | 50.0 |"
 
 
+def test_a_line_cut_off_by_a_kill_is_no_run(tmp_path):
+    kept = tmp_path / "tuning.jsonl"
+    kept.write_text(json.dumps(ENTRIES[0]) + "\n" + json.dumps(ENTRIES[1])[:20])
+    assert read_tuning(kept) == ENTRIES[:1]
+
+
+def test_one_row_and_all_rows_are_different_settings():
+    """1 equals 1.0 as a number: a stored result of one must not be given for the other."""
+    private = Setting("digits", level="L1", mechanism="laplace", scale=(("gamma", 0.1),))
+    assert fingerprint(replace(private, queries=1)) != fingerprint(replace(private, queries=1.0))
+
+
 def test_a_file_that_is_not_there_has_no_runs(tmp_path):
     assert read_tuning(tmp_path / "none.jsonl") == []
 
@@ -45,3 +60,6 @@ def test_a_file_that_is_not_there_has_no_runs(tmp_path):
 def test_local_epochs_of_a_method_without_rounds_are_no_part_of_its_setting():
     assert Setting("digits", local_epochs=3).filled().local_epochs is None
     assert Setting("digits", algorithm="fedavg", local_epochs=3).filled().local_epochs == 3
+    assert Setting("digits", mu=0.3, participation=0.5).filled() == Setting("digits").filled()
+    prox = Setting("digits", algorithm="fedprox", mu=0.3, participation=0.5).filled()
+    assert (prox.mu, prox.participation) == (0.3, 0.5)

@@ -2,6 +2,9 @@
 
 Every round the server sends its weights, the parties train them on their own rows, and the server averages what it
 gets back by the number of rows. FedAvg is this and nothing more; the others change a step (see their files).
+
+All parties see their rows equally often, LOCAL_EPOCHS times where nobody says how often: a rule by steps, as FedKT's
+teachers have it, would let a small party go furthest away.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from fedkt.models.neural.recipe import Correction
 
 Weights = tuple[NDArray[Any], ...]
+LOCAL_EPOCHS = 10
+"""As in the paper's comparison."""
 ROWS = "rows"
 """The array that says how many rows a party trained on."""
 NO_WEIGHTS = "fedkt, solo, pate and centralised take any classifier"
@@ -54,17 +59,16 @@ class Averaging(Algorithm):
                 f"{self.title} needs a model with weights; {type(model).__name__} has none. Choose mlp, cnn or a "
                 f"NeuralClassifier, or another method: {NO_WEIGHTS}."
             )
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int) or self.rounds < 1:
-            raise ConfigurationError(f"The number of rounds must be a whole number of at least 1, got {self.rounds!r}.")
-        if not 0 < self.participation <= 1:
-            raise ConfigurationError(f"participation lies above 0 and at most at 1, got {self.participation!r}.")
+        model.recipe.check()
+        check_rounds(self.rounds, self.participation)
 
     def network(self, side: Party | Server) -> Any:
         """The untrained network, as this side's rows ask for."""
-        return suited(as_estimator(self.model), side.public, side.image)
+        network = suited(as_estimator(self.model), side.public, side.image)
+        return network.set_params(epochs=LOCAL_EPOCHS) if network.epochs is None else network
 
     def together(self, parties: Sequence[Party]) -> bool:
-        """The parties' networks are of one kind: a round is one stack."""
+        """The parties' networks are of one kind: a round is trained in stacks."""
         return True
 
     def opening(self, server: Server) -> Bundle | None:
@@ -86,6 +90,9 @@ class Averaging(Algorithm):
         """Every party's weights after local training, all trained at once."""
         if broadcast is None:
             raise ConfigurationError(f"{self.title} starts from weights that the server sends; it has sent none.")
+        own = [party.name for party in parties if party.model is not None]
+        if own:
+            raise ConfigurationError(f"{self.title} trains one model for all; party {own[0]!r} was given its own.")
         start = weights_in(broadcast)
         network = self.network(parties[0])
         problems = [
@@ -109,18 +116,15 @@ class Averaging(Algorithm):
             say=parties[0].diary.say if parties[0].round == 0 else None,
             what="local models",
         )
-        return [
-            self.message(party, broadcast, tuple(model.estimator.get_weights()))
-            for party, model in zip(parties, models, strict=True)
-        ]
+        return [self.message(party, broadcast, model) for party, model in zip(parties, models, strict=True)]
 
     def correction(self, party: Party, broadcast: Bundle) -> Correction | None:
         """What is added to this party's gradients."""
         return None
 
-    def message(self, party: Party, broadcast: Bundle, trained: Weights) -> Bundle:
+    def message(self, party: Party, broadcast: Bundle, model: FittedModel) -> Bundle:
         """What a party sends after local training."""
-        return weights_bundle(party.name, party, trained, {ROWS: np.array([len(party.y)])})
+        return weights_bundle(party.name, party, model.estimator.get_weights(), {ROWS: np.array([len(party.y)])})
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The average of the parties' weights, by their rows."""
@@ -133,6 +137,14 @@ class Averaging(Algorithm):
     def fitted(self, server: Server, weights: Weights) -> FittedModel:
         """A network with these weights, as a trained model."""
         return fitted_network(self.network(server), server, weights)
+
+
+def check_rounds(rounds: Any, participation: float) -> None:
+    """Refuse impossible numbers."""
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
+        raise ConfigurationError(f"The number of rounds must be a whole number of at least 1, got {rounds!r}.")
+    if not 0 < participation <= 1:
+        raise ConfigurationError(f"participation lies above 0 and at most at 1, got {participation!r}.")
 
 
 def fitted_network(network: Any, server: Server, weights: Weights) -> FittedModel:

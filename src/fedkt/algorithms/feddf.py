@@ -23,28 +23,42 @@ from fedkt.federation import Server
 
 
 class FedDF(Averaging):
-    """FedAvg followed by `distil_epochs` of Adam on the public rows (by default as many as the local epochs)."""
+    """FedAvg followed by `distil_epochs` of Adam with steps of `distil_rate` on the public rows.
+
+    What the parties do is set by `model`; the server's part does not follow it.
+    """
 
     name = "feddf"
     title = "FedDF"
 
     def __init__(
-        self, model: Any, *, distil_epochs: int | None = None, rounds: int = 1, participation: float = 1.0
+        self,
+        model: Any,
+        *,
+        distil_epochs: int = 10,
+        distil_rate: float = 1e-3,
+        rounds: int = 1,
+        participation: float = 1.0,
     ) -> None:
         super().__init__(model, rounds=rounds, participation=participation)
         self.distil_epochs = distil_epochs
+        self.distil_rate = distil_rate
 
     def check(self) -> None:
         """Refuse what cannot work."""
         super().check()
-        if self.distil_epochs is not None and self.distil_epochs < 0:
-            raise ConfigurationError(f"distil_epochs must be at least 0, got {self.distil_epochs!r}.")
+        if isinstance(self.distil_epochs, bool) or not isinstance(self.distil_epochs, int) or self.distil_epochs < 0:
+            raise ConfigurationError(f"distil_epochs must be a whole number of at least 0, got {self.distil_epochs!r}.")
+        if not self.distil_rate > 0:
+            raise ConfigurationError(f"distil_rate must be above 0, got {self.distil_rate!r}.")
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The averaged network, taught by the parties' networks together."""
         student = self.fitted(server, average(bundles)).estimator
         student.set_params(
-            epochs=student.epochs if self.distil_epochs is None else self.distil_epochs,
+            epochs=self.distil_epochs,
+            learning_rate=self.distil_rate,
+            optimiser="adam",
             warm_start=True,
             random_state=int(server.rng(server.round, STUDY).integers(2**31 - 1)),
         )

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedkt.algorithms.averaging import weights_bundle
+from fedkt.algorithms.averaging import check_rounds, weights_bundle
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedprox import FedProx
 from fedkt.bundle import Bundle
-from fedkt.errors import ModelError
+from fedkt.errors import ModelError, UnsuitedModel
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel
+from fedkt.models.catalogue import as_estimator, roles
+from fedkt.models.ensemble import is_neural
 from fedkt.parallel import Progress
 
 
@@ -45,9 +47,16 @@ class FedKTProx(Algorithm):
         )
 
     def check(self) -> None:
-        """Refuse what cannot work."""
+        """Refuse what cannot work, before FedKT has trained anything."""
+        check_rounds(self.rounds, self.participation)
         self.then.check()
         self.first.check()
+        final, local = roles(self.model, final=self.first.final).final, as_estimator(self.then.model)
+        if not is_neural(final) or final.module != local.module:
+            raise UnsuitedModel(
+                "FedKT-Prox goes on with the weights of FedKT's final model, so that must be the same network as the "
+                f"one the parties train; got {type(final).__name__}. Leave the final model out."
+            )
 
     def opening(self, server: Server) -> Bundle | None:
         """Nothing: FedKT starts at the parties."""

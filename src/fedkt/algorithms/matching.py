@@ -46,7 +46,8 @@ class Prior:
     The posterior mean shrinks towards 0: an atom that m parties share is their mean times m / (m + σ² / σ0²).
 
     The authors' program passes variances by these names (its sigma of 0.1 is σ = √0.1 here), expects biases around 0.1
-    instead of 0, and counts the log odds of an atom in use half. Here they count in full, as the model has it.
+    instead of 0, counts the log odds of an atom in use half, and at most ten of its parties, and lets no layer grow
+    beyond 700. Here they count in full, as the model has it.
     """
 
     sigma0: float = 1.0
@@ -72,13 +73,12 @@ def match(
     class_counts: ArrayLike | None = None,
     *,
     prior: Prior = Prior(),  # noqa: B008 - it is frozen
-    max_width: int | None = None,
     rng: np.random.Generator,
 ) -> list[Weights]:
     """One network from several multilayer perceptrons, whose hidden layers may be wider than theirs.
 
     A network is the list W1 (h1, d), b1 (h1,), W2 (h2, h1), b2, …, WL (K, h), bL (K,) with ReLU in between. All have
-    the same number of layers, inputs and outputs; hidden widths may differ. `max_width` bounds every hidden layer.
+    the same number of layers, inputs and outputs; hidden widths may differ.
 
     `class_counts` are the rows per class (parties × K) that the networks were trained on. What party j says of class
     k, its outgoing weights and its bias, then has the precision n_jk / Σ_i n_ik / σ² instead of 1 / σ², as in the
@@ -92,9 +92,6 @@ def match(
     prior.check()
     n_outputs = len(layers[0][-1])
     shares = np.ones((len(layers), n_outputs)) if class_counts is None else class_shares(class_counts, layers)
-    widest = max(len(bias) for layer in layers for bias in layer[1:-1:2])
-    if max_width is not None and max_width < widest:
-        raise ConfigurationError(f"max_width is {max_width}, but a party has a layer of {widest}. Raise it.")
 
     say = list(shares / prior.sigma**2)
     shared = [np.zeros(1, dtype=np.int64)] * len(layers)
@@ -110,7 +107,7 @@ def match(
         ]
         n_in = incoming[0].shape[1]
         precisions = [np.concatenate([np.full(n_in + 1, 1 / prior.sigma**2), each]) for each in say]
-        places, atoms = match_layer(neurons, precisions, prior=prior, max_width=max_width, rng=rng)
+        places, atoms = match_layer(neurons, precisions, prior=prior, rng=rng)
         result = [atoms[:, n_in], atoms[:, n_in + 1 :].T, *result]
         if lowest:
             result = [atoms[:, :n_in], *result]
@@ -126,7 +123,6 @@ def match_layer(
     precisions: Sequence[Floats],
     *,
     prior: Prior,
-    max_width: int | None = None,
     rng: np.random.Generator,
 ) -> tuple[list[Places], Floats]:
     """The atom of each party's neurons, and the atoms (Algorithm 1).
@@ -143,9 +139,7 @@ def match_layer(
         places[party] = NOWHERE
         places = without_gaps(places)
         atoms, precision, counts = atoms_of(neurons, precisions, places, prior)
-        cost = assignment_cost(
-            neurons[party], precisions[party], atoms, precision, counts, n_parties, prior=prior, max_width=max_width
-        )
+        cost = assignment_cost(neurons[party], precisions[party], atoms, precision, counts, n_parties, prior=prior)
         places[party] = cheapest(cost, len(atoms))
     places = without_gaps(places)
     return places, atoms_of(neurons, precisions, places, prior)[0]
@@ -182,7 +176,6 @@ def assignment_cost(
     n_parties: int,
     *,
     prior: Prior,
-    max_width: int | None = None,
 ) -> Floats:
     """What each neuron of a party (row) costs at each atom of the others, and at each new atom (columns).
 
@@ -195,15 +188,14 @@ def assignment_cost(
     where the logarithms are the odds of the atom at the Bernoulli process and the terms of Poisson(γ0 / J), the number
     of atoms that no other party uses. Written with the atom's mean θ and precision p, and s = 1 / σ_j², the difference
     of squared norms is s v² − s p / (s + p) (v − θ)² in every coordinate. The first part is the same for all atoms, so
-    only the second one is kept: a distance, at which no large numbers cancel.
+    only the second one is kept, a distance.
     """
     blend = own_precision * precision / (own_precision + precision)
     distance = (neurons**2) @ blend.T - 2 * neurons @ (blend * atoms).T + (blend * atoms**2).sum(axis=1)
     in_use = distance - 2 * np.log(counts / (n_parties - counts))
 
-    room = len(neurons) if max_width is None else min(len(neurons), max_width - len(atoms))
     blend = own_precision / (own_precision * prior.sigma0**2 + 1)
-    poisson = np.log(prior.gamma / n_parties) - np.log(np.arange(1, room + 1))
+    poisson = np.log(prior.gamma / n_parties) - np.log(np.arange(1, len(neurons) + 1))
     new = (neurons**2 @ blend)[:, None] - 2 * poisson
     return np.hstack([in_use, new])
 

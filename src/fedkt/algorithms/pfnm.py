@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.averaging import ROWS, Averaging, Weights, fitted_network, weights_bundle, weights_in
+from fedkt.algorithms.averaging import Averaging, Weights, fitted_network, weights_bundle, weights_in
 from fedkt.algorithms.matching import Prior, match
 from fedkt.algorithms.pate import STUDY
 from fedkt.bundle import Bundle
@@ -45,17 +45,20 @@ class PFNM(Averaging):
     def check(self) -> None:
         """Refuse networks that are not multilayer perceptrons."""
         super().check()
+        from fedkt.models.neural.networks import Perceptron, network
+
         module = as_estimator(self.model).module
-        if module != "mlp":
+        made = network(module)
+        if not isinstance(made, Perceptron) or not made.hidden:
             raise UnsuitedModel(
-                f"PFNM matches the neurons of multilayer perceptrons; the network {module!r} is none. Choose mlp, or "
-                "another method: fedavg, fedprox, scaffold and feddf take any network."
+                f"PFNM matches the hidden neurons of perceptrons; the network {module!r} is none, or has none. Choose "
+                "mlp, or another method: fedavg, fedprox, scaffold and feddf take any network."
             )
 
-    def message(self, party: Party, broadcast: Bundle, trained: Weights) -> Bundle:
+    def message(self, party: Party, broadcast: Bundle, model: FittedModel) -> Bundle:
         """The trained weights, and the party's rows of each class."""
         counts = np.bincount(party.y, minlength=len(party.classes)).astype(np.int64)
-        return weights_bundle(party.name, party, trained, {ROWS: np.array([len(party.y)]), COUNTS: counts})
+        return weights_bundle(party.name, party, model.estimator.get_weights(), {COUNTS: counts})
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The matched network."""

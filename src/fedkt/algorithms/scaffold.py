@@ -5,7 +5,8 @@ Karimireddy, Kale, Mohri, Reddi, Stich, Suresh: SCAFFOLD: Stochastic Controlled 
 
 A party's gradient g becomes g − c_i + c. After K steps of size η from x to y_i its control variate becomes
 c_i⁺ = c_i − c + (x − y_i) / (K η); it keeps c_i and sends y_i − x and c_i⁺ − c_i. The server moves x by the mean of the
-first (times η_g) and c by the mean of the second, times the share of the parties that took part.
+first (times η_g) and c by the mean of the second, times the share of the parties that took part. Both means count every
+party once, whatever its rows: with one of them by rows, the two would pull towards different optima.
 
 Steps are plain SGD: with Adam, (x − y_i) / (K η) would not be a mean gradient. A method that needs a step size of its
 own has a parameter for it; the authors of FedKT ran it with 10⁻³, which hardly moves in one round.
@@ -18,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedkt.algorithms.averaging import ROWS, Averaging, Weights, average, weights_bundle, weights_in
+from fedkt.algorithms.averaging import Averaging, Weights, average, weights_bundle, weights_in
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server
+from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
 
 if TYPE_CHECKING:
@@ -56,8 +58,9 @@ class Scaffold(Averaging):
         for what, value in (("learning_rate", self.learning_rate), ("global_rate", self.global_rate)):
             if not value > 0:
                 raise ConfigurationError(f"{what} must be above 0, got {value!r}.")
-        if as_estimator(self.model).early_stopping:
-            raise ConfigurationError("SCAFFOLD counts a party's steps beforehand; switch early_stopping off.")
+        model = as_estimator(self.model)
+        if model.early_stopping or model.epochs == 0:
+            raise ConfigurationError("SCAFFOLD needs a step at least: switch early_stopping off, and give epochs.")
 
     def network(self, side: Party | Server) -> Any:
         """The untrained network with plain SGD and nothing that is not the loss's gradient."""
@@ -86,10 +89,11 @@ class Scaffold(Averaging):
         kept: Weights | None = party.shelf.get(CONTROL)
         return tuple(np.zeros_like(each) for each in weights_in(broadcast, "c")) if kept is None else kept
 
-    def message(self, party: Party, broadcast: Bundle, trained: Weights) -> Bundle:
+    def message(self, party: Party, broadcast: Bundle, model: FittedModel) -> Bundle:
         """y_i − x and c_i⁺ − c_i; the party keeps c_i⁺."""
+        trained: Weights = tuple(model.estimator.get_weights())
         x, c, c_i = weights_in(broadcast), weights_in(broadcast, "c"), self.own_control(party, broadcast)
-        path = as_estimator(self.model).recipe.steps(len(party.y)) * self.learning_rate
+        path = model.estimator.n_steps_ * self.learning_rate
         new = tuple(
             mine - common + (before - after) / path
             for mine, common, before, after in zip(c_i, c, x, trained, strict=True)
@@ -97,13 +101,13 @@ class Scaffold(Averaging):
         party.shelf[CONTROL] = new
         moved = [after - before for before, after in zip(x, trained, strict=True)]
         changed = controls([after - before for before, after in zip(c_i, new, strict=True)])
-        return weights_bundle(party.name, party, moved, {**changed, ROWS: np.array([len(party.y)])})
+        return weights_bundle(party.name, party, moved, changed)
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """x + η_g · mean of what the parties moved; c + |S|/N · mean of what their control variates changed."""
         assert server.last is not None
         x, c = weights_in(server.last), weights_in(server.last, "c")
-        moved, changed = average(bundles), average(bundles, "c", by_rows=False)
+        moved, changed = average(bundles, by_rows=False), average(bundles, "c", by_rows=False)
         weights = [each + self.global_rate * step for each, step in zip(x, moved, strict=True)]
         share = len(bundles) / (server.parties or len(bundles))
         common = [each + share * step for each, step in zip(c, changed, strict=True)]

@@ -52,6 +52,7 @@ Rounds = Annotated[
 ]
 Participation = Annotated[float, typer.Option(help="Share of the parties that take part in each round.")]
 Mu = Annotated[float | None, typer.Option(help="fedprox, fedkt-prox: strength μ of the proximal term. Default: 0.1.")]
+PublicShare = Annotated[float, typer.Option(help="Share of the public rows that is used, e.g. 0.2.")]
 Parties = Annotated[int | None, typer.Option(min=1, help="Number of parties. Default: the dataset's.")]
 Beta = Annotated[float, typer.Option(help="Dirichlet concentration β: smaller is more skewed.")]
 Partition = Annotated[
@@ -163,6 +164,7 @@ PLAIN = (
     "rounds",
     "participation",
     "mu",
+    "public_share",
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,8 @@ from fedkt.errors import ConfigurationError
 
 SPLIT_STREAM = 0x5B117
 """Keeps the draw of the split apart from whatever else an experiment draws from the same seed."""
+PUBLIC_STREAM = 0x9B11C
+"""The same for the draw of some of the public rows."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,15 @@ class Dataset:
     feature_names: tuple[str, ...]
     image: tuple[int, int, int] | None = None
     """Height, width and channels, where every row is an image's pixels in this order; None for tables."""
+
+
+def with_fewer_public(data: Dataset, share: float, *, seed: int) -> Dataset:
+    """The dataset with this share of its public rows, drawn at random: a smaller share is part of a larger one."""
+    if share == 1:
+        return data
+    order = np.random.default_rng([seed, PUBLIC_STREAM]).permutation(len(data.y_public))
+    kept = np.sort(order[: max(1, round(share * len(order)))])
+    return replace(data, X_public=data.X_public[kept], y_public=data.y_public[kept])
 
 
 @dataclass(frozen=True)

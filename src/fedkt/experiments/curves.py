@@ -46,7 +46,7 @@ def save_curves(path: Path, reports: Sequence[Report]) -> None:
 def check_curve(path: Path, settings: Sequence[Setting]) -> None:
     """Refuse, before anything is run, a picture that could not be drawn afterwards."""
     picture_kind(path)
-    if not any((each.rounds or 1) > 1 or each.algorithm == "fedkt-prox" for each in settings):
+    if not any((each.rounds or (2 if each.algorithm == "fedkt-prox" else 1)) > 1 for each in settings):
         raise ConfigurationError(NO_ROUNDS)
     with drawing():
         pass  # says so where matplotlib is missing

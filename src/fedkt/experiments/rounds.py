@@ -34,6 +34,8 @@ class RoundFigures:
     """By the parties; None where models were not packed."""
     received: int
     """By the parties."""
+    by_party: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+    """Sent and received by each party that took part."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,13 @@ class Rounds:
 
     def hear(self, played: Round) -> None:
         """Measure one round."""
-        down = 0 if played.down is None else len(self.packed(played.down)) * len(played.up)
-        has_models = any(bundle.models for bundle in played.up)
-        up = None if has_models and not self.pack_models else sum(len(self.packed(each)) for each in played.up)
+        down = 0 if played.down is None else len(self.packed(played.down))
+        measured = self.pack_models or not any(bundle.models for bundle in played.up)
+        sent = {each.sender: len(self.packed(each)) for each in played.up} if measured else {}
+        by_party = {each.sender: (sent.get(each.sender), down) for each in played.up}
         accuracy = None if self.score is None else self.score(played.after)
-        self.figures.append(RoundFigures(played.number + 1, accuracy, up, down))
+        up = sum(sent.values()) if measured else None
+        self.figures.append(RoundFigures(played.number + 1, accuracy, up, down * len(played.up), by_party))
 
     @property
     def sent(self) -> int | None:

@@ -17,6 +17,7 @@ from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.algorithms.levels import calibrated, cautions
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
+from fedkt.data.dataset import with_fewer_public
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.experiments.results import append_line, stored
@@ -50,6 +51,7 @@ def run(
     """
     full = setting.filled()
     data = load(full.dataset, seed=full.seed, data_dir=data_dir)
+    data = with_fewer_public(data, full.public_share, seed=full.seed)
     owners = draw_parties(full, data)
     parties = [replace(party, diagnostic=diagnostic is not None) for party in assemble(full, data, owners)]
     # The parties have the rows now; a second copy of them is not needed any more.
@@ -159,6 +161,8 @@ def run(
         source=data.source,
         epochs=epochs_of(tuned(each) for each in (full.model, *full.party_models)),
         local_epochs=full.local_epochs,
+        learning_rate=full.learning_rate,
+        mu=full.mu,
         rounds=algorithm.rounds,
         participation=algorithm.participation,
         history=tuple(asdict(each) for each in rounds.figures) if several else (),
@@ -279,4 +283,7 @@ def run_all(
                 append_line(results, {"setting": asdict(full), "report": report.as_dict()})
             forget(folder)
             known[key] = report
+        else:
+            # A kill between the result and the end of its rounds leaves these behind.
+            forget(folder_for(results, key))
         yield known[key]

@@ -15,6 +15,8 @@ ONE_SHOT = ("fedkt", "solo", "pate", "centralised", "pfnm")
 """Methods without rounds."""
 LOCAL = ("fedavg", "fedprox", "scaffold", "feddf", "pfnm", "fedkt-prox")
 """Methods whose parties train weights that the server sent."""
+PULLED = ("fedprox", "fedkt-prox")
+"""Methods with a proximal term."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,15 @@ class Setting:
     epochs: int | None = None
     """How long neural networks are trained; None is 10 epochs, and more where that is under 1,000 steps."""
     local_epochs: int | None = None
-    """How long a party trains in each round of an averaging method; None is `epochs`."""
+    """How long a party trains in each round of an averaging method; None is `epochs`, or 10."""
     learning_rate: float | None = None
     """Of neural networks, and of SCAFFOLD's own steps; None is the method's default."""
     rounds: int | None = None
     """Of the methods that have rounds; None is one (fedkt-prox: two)."""
     participation: float = 1.0
     """The share of the parties drawn for each round."""
+    public_share: float = 1.0
+    """The share of the public rows that is used."""
     mu: float | None = None
     """The proximal term of FedProx and FedKT-Prox."""
 
@@ -79,6 +83,10 @@ class Setting:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; only fedkt does.")
         if self.algorithm in ONE_SHOT and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
+        if not 0 < self.public_share <= 1:
+            raise ConfigurationError(
+                f"The share of the public rows lies above 0 and at most at 1, got {self.public_share!r}."
+            )
         if partition == "column" and self.parties is not None:
             raise ConfigurationError(
                 "With the partition 'column' the data says who the parties are; leave the number of parties out, or "
@@ -89,7 +97,10 @@ class Setting:
             model=self.model or about.model,
             parties=self.parties if self.parties is not None or partition == "column" else about.n_parties,
             partition=partition,
+            # What a method does not look at is no part of its setting: it would be run again for nothing.
             local_epochs=self.local_epochs if self.algorithm in LOCAL else None,
+            mu=self.mu if self.algorithm in PULLED else None,
+            participation=1.0 if self.algorithm in ONE_SHOT else self.participation,
             partitions=(2 if self.level == "L0" else 1) if self.partitions is None else self.partitions,
         )
 
@@ -105,4 +116,6 @@ def fingerprint(setting: Setting) -> str:
 def said(setting: dict[str, Any]) -> str:
     """The part of a setting that is not the default: a field added later does not make old results strangers."""
     plain = json.loads(json.dumps(setting))
-    return json.dumps({name: value for name, value in plain.items() if value != DEFAULTS.get(name)}, sort_keys=True)
+    # In words, because 1 row and a share of 1.0 are equal as numbers.
+    changed = {name: value for name, value in plain.items() if json.dumps(value) != json.dumps(DEFAULTS.get(name))}
+    return json.dumps(changed, sort_keys=True)

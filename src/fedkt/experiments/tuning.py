@@ -13,7 +13,8 @@ def read_tuning(path: Path) -> list[dict[str, Any]]:
     """All runs kept so far."""
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    # A last line without an end was cut off by a kill; the next run writes it again.
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
 def best_settings(entries: Sequence[dict[str, Any]], dataset: str) -> dict[str, tuple[dict[str, Any], float]]:

@@ -169,7 +169,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         recipe = self.recipe if epochs is None else replace(self.recipe, epochs=epochs)
         training, watch = self.held_out(training)
         with one_torch_thread():
-            train(training, recipe, watch=watch)
+            self.n_steps_ = train(training, recipe, watch=watch)
         check_finite(self.network_)
         return self
 

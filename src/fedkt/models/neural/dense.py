@@ -52,7 +52,7 @@ def layers_of(module: nn.Module, flat: bool) -> list[Layer] | None:
             layers.append(Layer(name, part.bias is not None))
         elif type(part) in FUNCTIONS and layers and layers[-1].function is None:
             layers[-1] = replace(layers[-1], function=FUNCTIONS[type(part)])
-        elif isinstance(part, nn.Flatten) and (part.start_dim, part.end_dim) == (1, -1) and not layers:
+        elif type(part) is nn.Flatten and (part.start_dim, part.end_dim) == (1, -1) and not layers:
             flat = True
         else:
             return None

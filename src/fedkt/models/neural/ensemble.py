@@ -78,9 +78,11 @@ def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[Prob
     with one_torch_thread():
         if len(estimators) > 1:
             train_stack(trainings, first.recipe)
+            for each, problem in zip(estimators, problems, strict=True):
+                each.n_steps_ = first.recipe.steps(problem.n_rows)
         else:
             training, watch = first.held_out(trainings[0])
-            train(training, first.recipe, watch=watch)
+            first.n_steps_ = train(training, first.recipe, watch=watch)
     for place, each in enumerate(estimators):
         try:
             check_finite(each.network_)

@@ -72,8 +72,8 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> None:
-    """Train one network in place, batch after batch."""
+def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> int:
+    """Train one network in place, batch after batch; the number of steps it took."""
     module = training.module
     module.train()
     weights = [each for each in module.parameters() if each.requires_grad]
@@ -85,6 +85,7 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> 
     dropped = int(training.rng.integers(2**63 - 1))
     order = batches(training.n_rows, recipe.batch_size, training.rng)
     own = None if training.own is None else torch.from_numpy(training.own)
+    steps = 0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(dropped)
         for _ in range(recipe.epochs_for(training.n_rows)):
@@ -98,11 +99,13 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> 
                 nn.functional.cross_entropy(module(rows), training.targets[batch]).backward()
                 corrected.apply()
                 optimiser.step()
+            steps += len(plan)
             if watch is not None and watch.over(module):
                 break
     if watch is not None and watch.kept:
         module.load_state_dict(watch.kept)
     module.eval()
+    return steps
 
 
 class Corrected:

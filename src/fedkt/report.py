@@ -60,6 +60,8 @@ class Report:
     """Of neural networks, where it was chosen."""
     mu: float | None = None
     """The proximal term of FedProx and FedKT-Prox, where it was chosen."""
+    distil_epochs: int | None = None
+    """Of FedDF's server, where it was chosen."""
     rounds: int = 1
     participation: float = 1.0
     """The share of the parties that took part in each round."""

@@ -67,7 +67,7 @@ def make_pfnm(model: Any, **settings: Any) -> PFNM:
 
 def make_feddf(model: Any, **settings: Any) -> FedDF:
     """Averages, distilled on the public rows."""
-    return FedDF(local(model, settings), **chosen(settings, *ROUNDS))
+    return FedDF(local(model, settings), **chosen(settings, "distil_epochs", *ROUNDS))
 
 
 def make_pate(model: Any, *, parties: int, teacher: Any = None, student: Any = None, **_: Any) -> PATE:

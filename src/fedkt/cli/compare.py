@@ -49,6 +49,7 @@ def compare(
     rounds: options.Rounds = None,
     participation: options.Participation = 1.0,
     mu: options.Mu = None,
+    distil_epochs: options.DistilEpochs = None,
     public_share: options.PublicShare = 1.0,
     jobs: options.Jobs = 1,
     data_dir: options.DataDir = None,

@@ -52,6 +52,10 @@ Rounds = Annotated[
 ]
 Participation = Annotated[float, typer.Option(help="Share of the parties that take part in each round.")]
 Mu = Annotated[float | None, typer.Option(help="fedprox, fedkt-prox: strength μ of the proximal term. Default: 0.1.")]
+DistilEpochs = Annotated[
+    int | None,
+    typer.Option(min=0, help="feddf: how often the server sees the public rows when it distils. Default: 10."),
+]
 PublicShare = Annotated[float, typer.Option(help="Share of the public rows that is used, e.g. 0.2.")]
 Parties = Annotated[int | None, typer.Option(min=1, help="Number of parties. Default: the dataset's.")]
 Beta = Annotated[float, typer.Option(help="Dirichlet concentration β: smaller is more skewed.")]
@@ -164,6 +168,7 @@ PLAIN = (
     "rounds",
     "participation",
     "mu",
+    "distil_epochs",
     "public_share",
 )
 

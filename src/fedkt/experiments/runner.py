@@ -73,6 +73,7 @@ def run(
         rounds=full.rounds,
         participation=full.participation,
         local_epochs=full.local_epochs,
+        distil_epochs=full.distil_epochs,
         mu=full.mu,
         learning_rate=full.learning_rate,
     )
@@ -163,6 +164,7 @@ def run(
         local_epochs=full.local_epochs,
         learning_rate=full.learning_rate,
         mu=full.mu,
+        distil_epochs=full.distil_epochs,
         rounds=algorithm.rounds,
         participation=algorithm.participation,
         history=tuple(asdict(each) for each in rounds.figures) if several else (),

@@ -56,6 +56,8 @@ class Setting:
     """Of the methods that have rounds; None is one (fedkt-prox: two)."""
     participation: float = 1.0
     """The share of the parties drawn for each round."""
+    distil_epochs: int | None = None
+    """How long FedDF's server distils; None is 10."""
     public_share: float = 1.0
     """The share of the public rows that is used."""
     mu: float | None = None
@@ -99,6 +101,7 @@ class Setting:
             partition=partition,
             # What a method does not look at is no part of its setting: it would be run again for nothing.
             local_epochs=self.local_epochs if self.algorithm in LOCAL else None,
+            distil_epochs=self.distil_epochs if self.algorithm == "feddf" else None,
             mu=self.mu if self.algorithm in PULLED else None,
             participation=1.0 if self.algorithm in ONE_SHOT else self.participation,
             partitions=(2 if self.level == "L0" else 1) if self.partitions is None else self.partitions,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from fedkt.experiments.runner import run_all
 from fedkt.experiments.setting import Setting, fingerprint
-from fedkt.experiments.tuning import best_settings, read_tuning, tuning_table
+from fedkt.experiments.tuning import best_settings, read_tuning, tuned_table
 
 
 def entry(method, epochs, seed, accuracy, dataset="mnist"):
@@ -36,9 +37,19 @@ def test_the_best_mean_wins_among_what_every_seed_has_tried():
     assert best["pfnm"][1] == 0.4
 
 
-def test_the_table_says_how_many_were_tried_and_how_bad_the_worst_was():
-    lines = tuning_table(ENTRIES, "mnist").splitlines()
-    assert lines[2] == "| fedavg | 3 | 5 | 0.001 |  | 75.0 | 50.0 |"
+def test_the_table_sets_the_papers_settings_beside_the_best(tmp_path):
+    plain, tuned = tmp_path / "plain.jsonl", tmp_path / "tuned.jsonl"
+    for path, epochs in ((plain, 1), (tuned, 2)):
+        settings = [
+            Setting("digits", algorithm="solo", model="tree", parties=2, seed=seed, beta=epochs) for seed in (0, 1)
+        ]
+        list(run_all(settings, results=path))
+    own = [{**entry("solo", 7, 100, 0.75, "digits"), "options": {"local_epochs": 7, "learning_rate": 0.01, "mu": 0.1}}]
+    table = tuned_table(own, "digits", plain, tuned, {"digits": {"solo": {"accuracy": 12.3}}})
+    cells = table.splitlines()[-1].strip("| ").split(" | ")
+    assert cells[:2] == ["solo", "12.3"]
+    assert cells[4:] == ["7", "0.01", "mu 0.1", "1", "75.0"]
+    assert cells[2] != cells[3]
 
 
 def test_a_line_cut_off_by_a_kill_is_no_run(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 
 from fedkt.algorithms.averaging import check_rounds, weights_bundle
 from fedkt.algorithms.fedkt import FedKT
-from fedkt.algorithms.fedprox import FedProx
+from fedkt.algorithms.fedprox import MU, FedProx
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, UnsuitedModel
 from fedkt.federation import Algorithm, Party, Server
@@ -33,7 +33,7 @@ class FedKTProx(Algorithm):
         model: Any,
         *,
         local: Any = None,
-        mu: float = 0.1,
+        mu: float = MU,
         rounds: int = 2,
         participation: float = 1.0,
         **settings: Any,

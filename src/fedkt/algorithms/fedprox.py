@@ -18,6 +18,9 @@ from fedkt.federation import Party
 if TYPE_CHECKING:
     from fedkt.models.neural.recipe import Correction
 
+MU = 0.1
+"""As in the FedKT paper's comparison."""
+
 
 class FedProx(Averaging):
     """FedAvg with a proximal term of strength `mu`."""
@@ -25,7 +28,7 @@ class FedProx(Averaging):
     name = "fedprox"
     title = "FedProx"
 
-    def __init__(self, model: Any, *, mu: float = 0.1, rounds: int = 1, participation: float = 1.0) -> None:
+    def __init__(self, model: Any, *, mu: float = MU, rounds: int = 1, participation: float = 1.0) -> None:
         super().__init__(model, rounds=rounds, participation=participation)
         self.mu = mu
 

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from fedkt.cli import compare, datasets, demo, inspect, keys, party, plan, predict, privacy, server, simulate
+from fedkt.cli import compare, datasets, demo, inspect, keys, paper, party, plan, predict, privacy, server, simulate
 from fedkt.cli.output import complain
 from fedkt.errors import FedKTError
 
@@ -29,6 +29,7 @@ app.command(rich_help_panel=TRY)(demo.demo)
 app.command(rich_help_panel=TRY)(simulate.simulate)
 app.command(rich_help_panel=TRY)(compare.compare)
 app.command(rich_help_panel=TRY)(datasets.datasets)
+app.add_typer(paper.app, name="paper", rich_help_panel=TRY)
 app.add_typer(plan.app, name="plan", rich_help_panel=LIVE)
 app.add_typer(keys.app, name="keys", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(party.party)

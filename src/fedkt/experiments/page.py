@@ -34,6 +34,8 @@ from fedkt.experiments.words import (
 from fedkt.transport.folder import write_atomically
 
 if TYPE_CHECKING:
+    import jinja2
+
     from fedkt.experiments.results import Summary
     from fedkt.report import Report
 
@@ -117,26 +119,11 @@ def write_page(path: Path, reports: Sequence[Report], *, title: str, partition_s
 
 def render_page(reports: Sequence[Report], *, title: str, partition_svg: str | None = None) -> str:
     """The page as text."""
-    try:
-        import jinja2
-        import matplotlib  # noqa: F401
-        from markupsafe import Markup
-    except ImportError as reason:
-        raise ConfigurationError(
-            "The HTML report needs matplotlib and jinja2. Run: pip install 'fedkt[report]'"
-        ) from reason
     if not reports:
         raise ConfigurationError("A page needs at least one report, got none.")
     if partition_svg is not None and not partition_svg.startswith("<svg"):
         raise ConfigurationError("partition_svg must be the <svg> element that partition_bubbles gives.")
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fedkt.experiments", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(percent=percent, size=human_bytes, seconds=human_seconds, trusted=Markup, name=name_of)
+    environment = page_environment()
     versions = dict.fromkeys(tuple(report.versions.items()) for report in reports)
     return environment.get_template("report.html").render(
         title=title,
@@ -146,6 +133,27 @@ def render_page(reports: Sequence[Report], *, title: str, partition_svg: str | N
         commands=list(dict.fromkeys(report.command for report in reports if report.command)),
         versions=list(versions),
     )
+
+
+def page_environment() -> jinja2.Environment:
+    """The templates, or a refusal in words where what they need is not installed."""
+    try:
+        import jinja2
+        import matplotlib  # noqa: F401
+        from markupsafe import Markup
+    except ImportError as reason:
+        raise ConfigurationError(
+            "The HTML report needs matplotlib and jinja2. Run: pip install 'fedkt[report]'"
+        ) from reason
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fedkt.experiments", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(percent=percent, size=human_bytes, seconds=human_seconds, trusted=Markup, name=name_of)
+    return environment
 
 
 def chapters(reports: Sequence[Report]) -> list[Chapter]:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from fedkt.errors import DataError
-from fedkt.experiments.tables import with_spread
+from fedkt.experiments.tables import markdown, with_spread
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import mean_and_spread
 
 MISPRINT = "MISPRINT"
+OWN = "own, epsilon "
+"""How the kind of our own choices begins; the ε follows."""
 
 
 def load_rows(path: Path) -> list[dict[str, Any]]:
@@ -47,7 +49,7 @@ def load_rows(path: Path) -> list[dict[str, Any]]:
             if row["epsilon_data_dependent"] is not None:
                 entry["dependent"].append(row["epsilon_data_dependent"])
     if not found:
-        raise DataError(f"{path} holds no results. Run: python paper/private_levels.py")
+        raise DataError(f"{path} holds no results. Run: fedkt paper run private")
     return list(found.values())
 
 
@@ -56,44 +58,99 @@ def spread(values: Sequence[float]) -> str:
     return with_spread(mean_and_spread(values) if len(values) > 1 else None)
 
 
-def paper_table(rows: Sequence[dict[str, Any]], level: str) -> str:
+PAPER_HEAD = (
+    "data",
+    "partition",
+    "γ",
+    "k",
+    "ε paper",
+    "its formula",
+    "its data-dependent ε, our votes",
+    "ε exact",
+    "accuracy paper",
+    "ours, median of seeds",
+    "ours, all draws",
+    "balanced",
+)
+OWN_HEAD = (
+    "data",
+    "level",
+    "partition",
+    "ε",
+    "mechanism",
+    "k",
+    "learner",
+    "accuracy, all draws",
+    "balanced",
+    "without noise",
+)
+
+
+def paper_cells(rows: Sequence[dict[str, Any]], level: str) -> list[list[str]]:
     """Every setting of the paper at one level: its ε and accuracy, the formula, our exact ε and our accuracy."""
-    lines = [
-        "| data | partition | γ | k | ε paper | its formula | its data-dependent ε, our votes | **ε exact** | "
-        "accuracy paper | ours, median of seeds | ours, all draws | balanced |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for row in rows:
         dataset, of, partition = row["group"].rsplit("-", 2)
         if row["kind"] != "paper" or of != level:
             continue
         misprint = " (misprint)" if row["paper_kind"] == MISPRINT else ""
         lines.append(
-            f"| {dataset} | {partition} | {row['scale']['gamma']:g} | {row['queries']} | "
-            f"{row['paper_epsilon']:g}{misprint} | {row['epsilon_paper_formula']:.2f} | "
-            f"{np.median(row['dependent']):.2f} | **{rounded_up(max(row['epsilons']))}** | "
-            f"{row['paper_accuracy']:.1f} | "
-            f"{100 * np.median(row['first']):.1f} | {spread(row['all'])} | {spread(row['balanced'])} |"
+            [
+                dataset,
+                partition,
+                f"{row['scale']['gamma']:g}",
+                str(row["queries"]),
+                f"{row['paper_epsilon']:g}{misprint}",
+                f"{row['epsilon_paper_formula']:.2f}",
+                f"{np.median(row['dependent']):.2f}",
+                rounded_up(max(row["epsilons"])),
+                f"{row['paper_accuracy']:.1f}",
+                f"{100 * np.median(row['first']):.1f}",
+                spread(row["all"]),
+                spread(row["balanced"]),
+            ]
         )
-    return "\n".join(lines)
+    return lines
 
 
-def own_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Our own choice of mechanism and queries at a given ε."""
+def paper_table(rows: Sequence[dict[str, Any]], level: str) -> str:
+    """The same as Markdown."""
+    exact = PAPER_HEAD.index("ε exact")
     lines = [
-        "| data | level | partition | ε | mechanism | k | learner | accuracy, all draws | balanced | without noise |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        [f"**{cell}**" if place == exact else cell for place, cell in enumerate(line)]
+        for line in paper_cells(rows, level)
     ]
+    head = [f"**{word}**" if place == exact else word for place, word in enumerate(PAPER_HEAD)]
+    return markdown(head, lines)
+
+
+def own_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Our own choice of mechanism and queries at a given ε."""
+    lines = []
     for row in rows:
         if row["kind"] == "paper":
             continue
         dataset, level, partition = row["group"].rsplit("-", 2)
         lines.append(
-            f"| {dataset} | {level} | {partition} | {row['kind'].removeprefix('own, epsilon ')} | {row['mechanism']} | "
-            f"{row['queries']} | {row['model'] or 'own family'} | {spread(row['all'])} | {spread(row['balanced'])} | "
-            f"{spread(row['l0'])} |"
+            [
+                dataset,
+                level,
+                partition,
+                row["kind"].removeprefix(OWN),
+                row["mechanism"],
+                str(row["queries"]),
+                row["model"] or "own family",
+                spread(row["all"]),
+                spread(row["balanced"]),
+                spread(row["l0"]),
+            ]
         )
-    return "\n".join(lines)
+    return lines
+
+
+def own_table(rows: Sequence[dict[str, Any]]) -> str:
+    """The same as Markdown."""
+    return markdown(OWN_HEAD, own_cells(rows))
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> str:

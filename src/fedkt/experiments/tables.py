@@ -133,6 +133,21 @@ def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(["| " + " | ".join(each) + " |" for each in (head, ["---"] * len(head), *lines)])
 
 
+def hours_table(entries: Sequence[dict[str, Any]]) -> str:
+    """What `fedkt paper list` shows: runs, and the hours of work in them."""
+    lines = [
+        [
+            f"`fedkt paper run {each['name']}`",
+            each["title"],
+            each["where"] or "beyond the paper",
+            f"{each['made']} of {each['runs']}",
+            f"{each['hours']:.1f}",
+        ]
+        for each in entries
+    ]
+    return markdown(["command", "what", "in the paper", "runs made", "hours of work so far"], lines)
+
+
 def percent(value: float | None) -> str:
     """A share in percent with one digit."""
     return "–" if value is None else f"{100 * value:.1f}"

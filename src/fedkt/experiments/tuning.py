@@ -8,6 +8,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from fedkt.algorithms.fedprox import MU
+from fedkt.experiments.results import Summary, read_report, stored, summarise
+from fedkt.experiments.tables import markdown, with_spread
+from fedkt.report import Report
+
+COMMON = ("local_epochs", "learning_rate")
+"""Settings that all methods have."""
+
 
 def read_tuning(path: Path) -> list[dict[str, Any]]:
     """All runs kept so far."""
@@ -33,21 +41,54 @@ def best_settings(entries: Sequence[dict[str, Any]], dataset: str) -> dict[str, 
     return best
 
 
-def tuning_table(entries: Sequence[dict[str, Any]], dataset: str) -> str:
-    """The best settings of each method, how many were tried, and how far the worst lies below."""
-    lines = [
-        "| method | tried | local epochs | learning rate | μ | laid-aside rows, best | worst |",
-        "|---|---|---|---|---|---|---|",
+def tuned_table(
+    entries: Sequence[dict[str, Any]], dataset: str, plain: Path, tuned: Path, expected: dict[str, Any]
+) -> str:
+    """Each method as the paper runs it and with its own best settings, on the same seeds, beside the paper."""
+    before, after = (by_algorithm(path) for path in (plain, tuned))
+    head = [
+        "method",
+        "paper",
+        "with its settings",
+        "tuned",
+        "local epochs",
+        "learning rate",
+        "own",
+        "tried",
+        "laid aside",
     ]
+    lines = []
     for method, (options, accuracy) in best_settings(entries, dataset).items():
         own = [each for each in entries if (each["dataset"], each["method"]) == (dataset, method)]
-        tried = len({json.dumps(each["options"], sort_keys=True) for each in own})
-        worst = min(each["accuracy"] for each in own)
-        cells = [
-            options["local_epochs"],
-            f"{options['learning_rate']:g}",
-            f"{options['mu']:g}" if "mu" in options else "",
-        ]
-        figures = f"{100 * accuracy:.1f} | {100 * worst:.1f}"
-        lines.append(f"| {method} | {tried} | " + " | ".join(map(str, cells)) + f" | {figures} |")
-    return "\n".join(lines)
+        lines.append(
+            [
+                method,
+                f"{expected[dataset][method]['accuracy']:.1f}",
+                with_spread(before[method].accuracy),
+                with_spread(after[method].accuracy),
+                f"{options['local_epochs']:g}",
+                f"{options['learning_rate']:g}",
+                ", ".join(f"{name} {value:g}" for name, value in options.items() if name not in COMMON),
+                str(len({json.dumps(each["options"], sort_keys=True) for each in own})),
+                f"{100 * accuracy:.1f}",
+            ]
+        )
+    return markdown(head, lines)
+
+
+def pull_table(*paths: Path) -> str:
+    """FedProx by its μ: how much of a party's one round is left as the pull grows."""
+    found: dict[float, list[Report]] = {}
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            if entry["setting"]["algorithm"] == "fedprox":
+                found.setdefault(entry["setting"]["mu"] or MU, []).append(read_report(entry["report"]))
+    ordered = sorted(found)
+    cells = [with_spread(summarise(found[mu])[0].accuracy) for mu in ordered]
+    return markdown(["μ", *(f"{mu:g}" for mu in ordered)], [["FedProx on MNIST", *cells]])
+
+
+def by_algorithm(path: Path) -> dict[str, Summary]:
+    """The runs of a results file, summed up."""
+    return {each.algorithm: each for each in summarise(list(stored(path).values()))}

@@ -1,10 +1,8 @@
 """The paper's 72 private settings on the real data, beside its accuracies and ε; and our own choice at ε = 1, 2, 4.
 
-    python paper/private_levels.py [--seeds 5] [--draws 3] [--data-dir DIR] [--only adult-L1-het]
-
 L1: 50 parties, t = 5; L2: 20 parties, t = 25; s = 1, δ = 1e-5; het is the balanced Dirichlet partition (β = 0.5), hom
 the even one; Adult with forests, cod-rna with XGBoost. Teachers and students are trained once per seed; every noise is
-then drawn anew. Each finished seed of a group is kept in paper/results/private-levels.jsonl and not run again.
+then drawn anew.
 
 The votes' data-dependent ε of the paper (diagnostic) is computed here because these datasets are public; for private
 votes it is confidential.
@@ -12,7 +10,6 @@ votes it is confidential.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import math
@@ -22,25 +19,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.levels import calibrated
-from fedkt.algorithms.pate import CUT, TIES, cut, study, teach
+from fedkt.algorithms.pate import TIES, Ballots, Lesson, studying
 from fedkt.data import Dataset, load
+from fedkt.experiments.private_tables import OWN, load_rows
 from fedkt.experiments.results import append_line
 from fedkt.experiments.runner import assemble, draw_parties
 from fedkt.experiments.setting import Setting
 from fedkt.federation import Party, Server, seed_for
 from fedkt.models.base import fit_model, one_thread
 from fedkt.models.catalogue import Roles, as_estimator, roles
+from fedkt.models.ensemble import fit_group
+from fedkt.paper.plans import out_of_reach
 from fedkt.privacy import Laplace, Noise
 from fedkt.privacy.diagnostic import diagnose, diagnose_parties
 from fedkt.report import accuracies, versions
-from fedkt.votes import consistent_votes, count_votes, winners
+from fedkt.votes import Labels, Votes, consistent_votes, winners
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "private-levels.jsonl"
+TITLE = "FedKT-L1 and FedKT-L2: accuracy and ε"
+WHERE = "its appendix on differential privacy, and the privacy table"
+FILE = "private-levels.jsonl"
+SEEDS = 3
+QUICK = ("cod-rna-L1-hom", "cod-rna-L2-hom")
+"""The groups of a rehearsal."""
 DELTA = 1e-5
 PARTIES = {"L1": 50, "L2": 20}
 SUBSETS = {"L1": 5, "L2": 25}
@@ -66,10 +68,10 @@ class Asked:
     """Who learns from the noisy labels, where it is not the dataset's own family."""
 
 
-def groups() -> dict[str, list[Asked]]:
-    """The paper's settings by dataset, level and partition."""
+def groups(folder: Path) -> dict[str, list[Asked]]:
+    """The paper's settings by dataset, level and partition, from its rows in the folder."""
     found: dict[str, list[Asked]] = {}
-    with (HERE / "epsilon_rows.csv").open(encoding="utf-8") as file:
+    with (folder / "epsilon_rows.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             if row["table"] == "tbl:dp":
                 continue
@@ -104,7 +106,7 @@ def own_choices(level: str, party_rows: list[int]) -> Iterator[Asked]:
                 party_rows=party_rows,
             )
             for model in OWN_MODELS:
-                yield Asked(f"own, epsilon {epsilon:g}", noise, queries, model=model)
+                yield Asked(f"{OWN}{epsilon:g}", noise, queries, model=model)
 
 
 def run_group(name: str, asked: list[Asked], seed: int, draws: int, data_dir: Path | None) -> dict[str, Any]:
@@ -174,7 +176,7 @@ class ServerNoise:
         bundles = [algorithm.party_step(party, None) for party in parties]
         self.votes = consistent_votes(([m.predict(data.X_public) for m in each.models] for each in bundles), 2)
 
-    def run(self, noise: Noise, rows: np.ndarray, seed: int, learner: Any = None) -> Any:
+    def run(self, noise: Noise, rows: Labels, seed: int, learner: Any = None) -> Any:
         """The final model of one draw of the noise."""
         server = Server(self.data.X_public, self.data.classes, seed, noise_seed=seed)
         labels = noise.labels(self.votes[rows], server.noise_rng())
@@ -186,7 +188,7 @@ class ServerNoise:
         labels = winners(self.votes, server.rng(0))
         return fit_model(self.chosen.final, self.data.X_public, labels, rng=server.rng(1))
 
-    def diagnostic(self, noise: Laplace, rows: np.ndarray) -> float:
+    def diagnostic(self, noise: Laplace, rows: Labels) -> float:
         """The paper's data-dependent ε."""
         return diagnose(self.votes[rows], noise, DELTA).epsilon
 
@@ -196,62 +198,75 @@ class PartyNoise:
 
     def __init__(self, parties: list[Party], data: Dataset, chosen: Roles) -> None:
         self.data, self.chosen, self.parties = data, chosen, parties
-        self.votes = [self.teachers_votes(party) for party in parties]
+        self.lessons = [Lesson(party, 0, chosen, SUBSETS["L2"]) for party in parties]
+        self.votes = Ballots(self.lessons, 2, 1, lambda _: None).votes
 
-    def teachers_votes(self, party: Party) -> np.ndarray:
-        """The bare votes of one party's teachers on all public rows."""
-        pieces = cut(len(party.y), SUBSETS["L2"], party.rng(0, CUT))
-        tasks = [(party, self.chosen.teacher, 0, number, piece) for number, piece in enumerate(pieces)]
-        return count_votes([teach(task) for task in tasks], 2)
-
-    def run(self, noise: Noise, rows: np.ndarray, seed: int, learner: Any = None) -> Any:
+    def run(self, noise: Noise, rows: Labels, seed: int, learner: Any = None) -> Any:
         """The final model of one draw of the noise."""
 
-        def labels_of(party: Party, votes: np.ndarray) -> np.ndarray:
+        def labels_of(party: Party, votes: Votes) -> Labels:
             return noise.labels(votes[rows], replace(party, noise_seed=seed_for(seed, party.name)).noise_rng(0))
 
-        return self.final(rows, labels_of, learner or self.chosen.student)
+        return self.final(rows, labels_of, learner)
 
     def bare(self) -> Any:
         """The final model without noise."""
-        everything = np.arange(len(self.data.X_public))
-        return self.final(everything, lambda party, votes: winners(votes, party.rng(0, TIES)), self.chosen.student)
+        return self.final(None, lambda party, votes: winners(votes, party.rng(0, TIES)))
 
-    def final(self, rows: np.ndarray, labels_of: Callable[[Party, np.ndarray], np.ndarray], student: Any) -> Any:
+    def final(self, rows: Labels | None, labels_of: Callable[[Party, Votes], Labels], learner: Any = None) -> Any:
         """Students of the labelled rows, their vote on all public rows, and the final model."""
         public = self.data.X_public
+        chosen = self.chosen if learner is None else replace(self.chosen, student=learner)
         students = [
-            study(party, student, public[rows], labels_of(party, votes), 0)
-            for party, votes in zip(self.parties, self.votes, strict=True)
+            fit_group([studying(replace(lesson, queries=rows, chosen=chosen), labels_of(lesson.party, votes))], 2)[0]
+            for lesson, votes in zip(self.lessons, self.votes, strict=True)
         ]
         server = Server(public, self.data.classes, 0)
         labels = winners(consistent_votes(([each.predict(public)] for each in students), 2), server.rng(0))
         return fit_model(self.chosen.final, public, labels, rng=server.rng(1))
 
-    def diagnostic(self, noise: Laplace, rows: np.ndarray) -> float:
+    def diagnostic(self, noise: Laplace, rows: Labels) -> float:
         """The paper's data-dependent ε: the largest over the parties."""
         return diagnose_parties([votes[rows] for votes in self.votes], noise, DELTA).epsilon
 
 
-def main() -> None:
-    """Run what is not in the results file yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--draws", type=int, default=3)
-    parser.add_argument("--data-dir", type=Path, default=None)
-    parser.add_argument("--only", default=None, help="one group, e.g. adult-L1-het")
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
-    lines = asked.results.read_text(encoding="utf-8").splitlines() if asked.results.exists() else []
-    known = {(each["group"], each["seed"]) for each in map(json.loads, lines)}
-    for seed in range(asked.seeds):
-        for name, settings in groups().items():
-            if (name, seed) in known or asked.only not in (None, name):
-                continue
-            result = run_group(name, settings, seed, asked.draws, asked.data_dir)
-            append_line(asked.results, result)
-            print(f"{name}, seed {seed}: {result['cpu_seconds']:.0f} CPU s, L0 {result['l0_accuracy']:.4f}", flush=True)
+def planned(folder: Path, *, seeds: int | None = None, quick: bool = False) -> list[tuple[str, int]]:
+    """Every group and seed."""
+    names = [name for name in groups(folder) if not quick or name in QUICK]
+    return [(name, seed) for seed in range(1 if quick else seeds or SEEDS) for name in names]
 
 
-if __name__ == "__main__":
-    main()
+def made(results: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """The groups and seeds that are finished."""
+    path = results / FILE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {(each["group"], each["seed"]): each for each in map(json.loads, lines)}
+
+
+def rows_of(results: Path) -> list[dict[str, Any]]:
+    """Every setting with all its seeds and draws, for the tables; empty before the first group is finished."""
+    path = results / FILE
+    return load_rows(path) if path.exists() else []
+
+
+def make_missing_groups(
+    folder: Path,
+    results: Path,
+    *,
+    seeds: int | None = None,
+    draws: int = 1,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    on_start: Callable[[str], None] | None = None,
+) -> dict[str, str]:
+    """Run what is not in the results yet; datasets that cannot be had are left out and given back with the reason."""
+    settings, known = groups(folder), made(results)
+    missing = [each for each in planned(folder, seeds=seeds, quick=quick) if each not in known]
+    left_out = out_of_reach({name.rsplit("-", 2)[0] for name, _ in missing}, data_dir)
+    for number, (name, seed) in enumerate(missing):
+        if name.rsplit("-", 2)[0] in left_out:
+            continue
+        if on_start is not None:
+            on_start(f"private, group {number + 1} of {len(missing)}: {name}, seed {seed}")
+        append_line(results / FILE, run_group(name, settings[name], seed, draws, data_dir))
+    return left_out

@@ -1,0 +1,36 @@
+"""A plan's table in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from fedkt.paper.markdown import MARKS, heading
+from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, Table, beside_in_words, ours_in_words
+
+COLOURS = {WITHIN: "green", BETTER: "cyan", WORSE: "red", "": "default"}
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Ours in each cell, the paper's number and the distance under it."""
+    grid = Grid(table.plan.down, *(heading(table, column) for column in table.columns), title=table.plan.title)
+    for row in table.rows:
+        grid.add_row(row, *(cell_in_colour(table.cells.get((row, column))) for column in table.columns))
+    console.print(grid)
+    if any(cell.paper is not None for cell in table.cells.values()):
+        console.print(
+            "[green]●[/green] within two of our standard deviations of the paper's number below it, [cyan]▲[/cyan] "
+            "above, [red]▼[/red] below.",
+            soft_wrap=True,
+        )
+
+
+def cell_in_colour(cell: Cell | None) -> str:
+    """Ours with its mark, the paper's number on the next line."""
+    if cell is None:
+        return ""
+    ours = (
+        f"[{COLOURS[cell.verdict]}]{MARKS[cell.verdict]} {ours_in_words(cell).replace('[', '(').replace(']', ')')}[/]"
+    )
+    beside = beside_in_words(cell)
+    return f"{ours}\n[dim]{beside}[/dim]" if beside else ours

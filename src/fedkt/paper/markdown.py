@@ -1,0 +1,70 @@
+"""A plan's table as Markdown, for docs and README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fedkt.experiments.svg import name_of
+from fedkt.paper.outcome import (
+    BETTER,
+    WITHIN,
+    WORSE,
+    Cell,
+    Table,
+    beside_in_words,
+    counts_in_words,
+    ours_in_words,
+    verdicts,
+)
+
+MARKS = {WITHIN: "●", BETTER: "▲", WORSE: "▼", "": ""}
+"""Shapes, so that a cell is understood without colour."""
+LEGEND = "● within two of our standard deviations of the paper's number (in brackets), ▲ above, ▼ below."
+
+
+def table_in_markdown(table: Table) -> str:
+    """Rows and columns of the plan; in each cell ours, the paper's in brackets, and how far apart they are."""
+    across = table.plan.across.replace("_", " ")
+    head = [table.plan.down, *(heading(table, column) for column in table.columns)]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for row in table.rows:
+        cells = [table.cells.get((row, column)) for column in table.columns]
+        lines.append(f"| {row} | " + " | ".join(cell_in_markdown(cell) for cell in cells) + " |")
+    legend = f"Columns: {across}. Test accuracy in percent, mean ± standard deviation over {seeds_in_words(table)}."
+    compared = any(cell.paper is not None for cell in table.cells.values())
+    return "\n".join([*lines, "", f"{legend} {LEGEND}" if compared else legend])
+
+
+def heading(table: Table, column: str) -> str:
+    """A column's name."""
+    return name_of(column) if table.plan.across == "algorithm" else column
+
+
+def cell_in_markdown(cell: Cell | None) -> str:
+    """Ours, the paper's, and the verdict."""
+    if cell is None:
+        return ""
+    beside = beside_in_words(cell)
+    said = f"{ours_in_words(cell)} ({beside})" if beside else ours_in_words(cell)
+    return f"{MARKS[cell.verdict]} {said}".strip()
+
+
+def seeds_in_words(table: Table) -> str:
+    """How many seeds the cells have."""
+    numbers = sorted({cell.planned for cell in table.cells.values()})
+    return f"{numbers[0]} seeds" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} seeds"
+
+
+def verdicts_in_markdown(tables: Iterable[Table]) -> str:
+    """How many cells agree with the paper, and every cell that is worse."""
+    found = verdicts(tables)
+    lines = [counts_in_words(found)]
+    for name in (WORSE, BETTER):
+        if found[name]:
+            lines += ["", f"{name.capitalize()} than printed:", ""]
+            lines += [
+                f"- {table.plan.title}: {cell.row}, {heading(table, cell.column)}: {ours_in_words(cell)} "
+                f"({beside_in_words(cell)})"
+                for table, cell in found[name]
+            ]
+    return "\n".join(lines)

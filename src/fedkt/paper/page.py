@@ -1,0 +1,118 @@
+"""All tables and pictures as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedkt.experiments.page import page_environment
+from fedkt.experiments.private_tables import OWN_HEAD, PAPER_HEAD, own_cells, paper_cells, summary
+from fedkt.experiments.svg import made_unique
+from fedkt.paper import private_levels
+from fedkt.paper.markdown import MARKS, heading
+from fedkt.paper.outcome import (
+    Cell,
+    Table,
+    beside_in_words,
+    counts_in_words,
+    missing,
+    ours_in_words,
+    verdicts,
+)
+from fedkt.paper.pictures import picture_of
+from fedkt.paper.private_pictures import accuracy_by_epsilon
+from fedkt.transport.folder import write_atomically
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A cell in words."""
+
+    ours: str
+    paper: str
+    verdict: str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One plan on the page."""
+
+    title: str
+    where: str
+    text: list[str]
+    head: list[str]
+    lines: list[tuple[str, list[Shown]]]
+    picture: str
+    compared: bool
+    missing: int
+    hours: float
+
+
+@dataclass(frozen=True)
+class Private:
+    """The private settings on the page."""
+
+    title: str
+    where: str
+    summary: str
+    picture: str
+    grids: list[tuple[str, Sequence[str], list[list[str]]]]
+
+
+def write_paper_page(path: Path, tables: Sequence[Table], private: Sequence[dict[str, Any]] = ()) -> None:
+    """Write the page: no script, nothing loaded from anywhere. `private` are the rows of the private settings."""
+    made = [table for table in tables if table.reports]
+    versions = dict.fromkeys(tuple(report.versions.items()) for table in made for report in table.reports)
+    page = (
+        page_environment()
+        .get_template("paper.html")
+        .render(
+            private=private_part(private) if private else None,
+            sections=[section(table, number) for number, table in enumerate(made)],
+            counts=counts_in_words(verdicts(made)),
+            empty=[table.plan.title for table in tables if not table.reports],
+            versions=list(versions),
+        )
+    )
+    write_atomically(path, page.encode())
+
+
+def section(table: Table, number: int) -> Section:
+    """A plan's part of the page."""
+    picture = picture_of(table)
+    return Section(
+        title=table.plan.title,
+        where=table.plan.where,
+        text=[part.replace("\n", " ") for part in table.plan.text.split("\n\n") if part],
+        head=[table.plan.down, *(heading(table, column) for column in table.columns)],
+        lines=[(row, [shown(table.cells.get((row, column))) for column in table.columns]) for row in table.rows],
+        picture=made_unique(picture, f"p{number}") if picture else "",
+        compared=any(cell.paper is not None for cell in table.cells.values()),
+        missing=missing(table),
+        hours=table.hours,
+    )
+
+
+def private_part(rows: Sequence[dict[str, Any]]) -> Private:
+    """The private settings: their tables, and accuracy against ε."""
+    return Private(
+        private_levels.TITLE,
+        private_levels.WHERE,
+        summary(rows),
+        made_unique(accuracy_by_epsilon(rows), "private"),
+        [
+            ("FedKT-L1: a party is protected", PAPER_HEAD, paper_cells(rows, "L1")),
+            ("FedKT-L2: a record is protected", PAPER_HEAD, paper_cells(rows, "L2")),
+            ("Our own choice of noise", OWN_HEAD, own_cells(rows)),
+        ],
+    )
+
+
+def shown(cell: Cell | None) -> Shown:
+    """A cell in words, empty where the plan has none."""
+    if cell is None:
+        return Shown("", "", "", "")
+    return Shown(ours_in_words(cell), beside_in_words(cell), cell.verdict, MARKS[cell.verdict])

@@ -1,0 +1,95 @@
+"""Pictures of a plan's results: ours as a line over the columns, the paper's numbers beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedkt.experiments.curves import accuracy_curves
+from fedkt.experiments.svg import BLUE, GRID, QUIET, as_svg, drawing
+from fedkt.paper.outcome import Cell, Table, ours_in_words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL_WIDTH, PANEL_HEIGHT = 2.6, 2.4
+MOST_BESIDE = 4
+"""Panels in a row of the figure."""
+
+
+def picture_of(table: Table) -> str:
+    """The plan's picture as an `<svg>` element; empty where it wants none or nothing is there to be drawn."""
+    if table.plan.picture == "rounds" and any(report.history for report in table.reports):
+        return accuracy_curves(table.reports)
+    if table.plan.picture == "lines" and table.reports:
+        with drawing():
+            return as_svg(draw_lines(table), table.plan.title, in_words(table))
+    return ""
+
+
+def draw_lines(table: Table) -> Figure:
+    """A panel for each row of the table."""
+    from matplotlib.figure import Figure
+
+    drawn = [row for row in table.rows if any(cell.ours for cell in cells_of(table, row))]
+    beside = min(len(drawn), MOST_BESIDE)
+    down = -(-len(drawn) // beside)
+    figure = Figure(figsize=(PANEL_WIDTH * beside, PANEL_HEIGHT * down), layout="constrained")
+    panels = figure.subplots(down, beside, squeeze=False).flatten()
+    for axes, row in zip(panels, drawn, strict=False):
+        draw_row(axes, table, row)
+    for axes in panels[len(drawn) :]:
+        axes.set_visible(False)
+    for axes in panels[::beside]:
+        axes.set_ylabel("test accuracy, %")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=8.5)
+    return figure
+
+
+def draw_row(axes: Axes, table: Table, row: str) -> None:
+    """Ours with one standard deviation, the paper's as hollow circles."""
+    cells = cells_of(table, row)
+    places = {column: place for place, column in enumerate(table.columns)}
+    ours = [(places[cell.column], *cell.ours) for cell in cells if cell.ours is not None]
+    axes.errorbar(
+        [each[0] for each in ours],
+        [each[1] for each in ours],
+        yerr=[each[2] for each in ours],
+        color=BLUE,
+        marker="o",
+        markersize=4,
+        capsize=2,
+        linewidth=1.6,
+        label="ours, ± one standard deviation",
+    )
+    paper = [(places[cell.column], cell.paper) for cell in cells if cell.paper is not None]
+    if paper:
+        axes.plot(
+            [each[0] for each in paper],
+            [each[1] for each in paper],
+            color=QUIET,
+            linestyle=(0, (4, 3)),
+            linewidth=1,
+            marker="o",
+            markerfacecolor="white",
+            markersize=5,
+            label="the paper",
+        )
+    axes.set_xticks(range(len(table.columns)), table.columns)
+    axes.set_xlabel(table.plan.across.replace("_", " "))
+    axes.set_title(row)
+    axes.grid(color=GRID, linewidth=0.6)
+
+
+def cells_of(table: Table, row: str) -> list[Cell]:
+    """The cells of one row, from left to right."""
+    return [table.cells[row, column] for column in table.columns if (row, column) in table.cells]
+
+
+def in_words(table: Table) -> str:
+    """The picture for those who cannot see it."""
+    return "; ".join(
+        f"{row}: " + ", ".join(f"{cell.column} {ours_in_words(cell)}" for cell in cells_of(table, row))
+        for row in table.rows
+    )

@@ -1,0 +1,158 @@
+"""A plan: the runs behind one table or figure, written down in a TOML file.
+
+    title = "Number of partitions s"
+    where = "the paper's appendix, on hyper-parameters"
+    across = "partitions"            # the setting whose values are the columns; rows are datasets
+    expected = "partitions"          # the part of expected.toml that holds the paper's numbers
+    seeds = 5
+
+    [[runs]]
+    dataset = ["adult", "cod-rna"]   # a list is tried value by value
+    partition = "balanced"
+    partitions = [1, 2, 3, 4, 5]
+    quick = { dataset = "adult", parties = 5, partitions = [1, 2] }
+
+Everything else in a block of runs is a field of `Setting`, but for `seeds`, a number of its own, and `column`, another
+name for its column. `quick` replaces what it names when only a rehearsal is wanted: one seed, minutes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fedkt.data import load
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.experiments.setting import Setting
+
+FIELDS = {each.name for each in fields(Setting)} - {"seed"}
+OWN = {"seeds", "quick", "column"}
+"""What a block of runs knows besides the fields of a setting."""
+TOP = {"title", "where", "text", "down", "across", "expected", "picture", "bytes", "seeds", "runs"}
+PICTURES = ("", "lines", "rounds")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, and the cell of the table that it belongs to."""
+
+    setting: Setting
+    row: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One table or figure."""
+
+    name: str
+    title: str
+    across: str
+    """The field of a setting whose values are the table's columns."""
+    blocks: tuple[dict[str, Any], ...]
+    where: str = ""
+    """Which part of the paper it is; empty for what goes beyond it."""
+    text: str = ""
+    """What reproduces, what does not, and why."""
+    down: str = "dataset"
+    """The field whose values are the rows."""
+    expected: str = ""
+    """The part of expected.toml with the paper's numbers, by row and column; empty where it prints none."""
+    picture: str = ""
+    """What is drawn beside the table: nothing, "lines" over the columns, or accuracy by "rounds" and bytes."""
+    bytes: bool = False
+    """Whether the bytes of FedKT's messages are measured, for which its students must be packed."""
+    seeds: int = 5
+
+    def runs(self, *, seeds: int | None = None, quick: bool = False) -> list[Run]:
+        """Every run once, seed by seed; `seeds` replaces the number of seeds."""
+        found: dict[Run, None] = {}
+        for block in self.blocks:
+            chosen = {**block, **block.get("quick", {})} if quick else block
+            swept = {name: value if isinstance(value, list) else [value] for name, value in chosen.items()}
+            names = [name for name in swept if name in FIELDS]
+            for seed in range(1 if quick else seeds or chosen.get("seeds", self.seeds)):
+                for values in product(*(swept[name] for name in names)):
+                    setting = Setting(**dict(zip(names, values, strict=True)), seed=seed).filled()
+                    column = chosen.get("column", in_words(getattr(setting, self.across)))
+                    found[Run(setting, in_words(getattr(setting, self.down)), column)] = None
+        return list(found)
+
+
+def in_words(value: Any) -> str:
+    """A field's value as a table heads it, and as expected.toml names it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file, or a refusal that names the file and what is wrong in it."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise ConfigurationError(f"{path} is not a plan: {reason}.") from reason
+    faults = list(wrong_with(said))
+    if faults:
+        raise ConfigurationError(f"{path}: {faults[0]}")
+    blocks = tuple(said.pop("runs"))
+    plan = Plan(path.stem, **{**said, "text": said.get("text", "").strip()}, blocks=blocks)
+    try:
+        plan.runs(quick=True)
+        plan.runs()
+    except (ConfigurationError, TypeError) as reason:
+        raise ConfigurationError(f"{path}: {reason}") from reason
+    return plan
+
+
+def wrong_with(said: dict[str, Any]) -> Iterator[str]:
+    """What keeps this from being a plan."""
+    for name in ("title", "across", "runs"):
+        if not said.get(name):
+            yield f"it has no {name!r}."
+    for name in said.keys() - TOP:
+        yield f"there is no {name!r} in a plan; it may have {', '.join(sorted(TOP))}."
+    for name in ("across", "down"):
+        if said.get(name, "dataset") not in FIELDS:
+            yield f"{name} = {said[name]!r} is no field of a setting; choose one of {', '.join(sorted(FIELDS))}."
+    if said.get("picture", "") not in PICTURES:
+        yield f"picture = {said['picture']!r}; choose one of {', '.join(filter(None, PICTURES))}, or leave it out."
+    blocks = said.get("runs", [])
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        yield "its runs are blocks that begin with [[runs]]."
+        return
+    for block in blocks:
+        for name in (block.keys() - FIELDS - OWN) | (block.get("quick", {}).keys() - FIELDS):
+            yield f"{name!r} in a block of runs is no field of a setting; choose from {', '.join(sorted(FIELDS))}."
+        if "dataset" not in block:
+            yield "a block of runs names no dataset."
+
+
+def out_of_reach(datasets: Iterable[str], data_dir: Path | None) -> dict[str, str]:
+    """The datasets that are neither in the folder nor to be downloaded, and why."""
+    reasons = {name: reason_against(name, data_dir) for name in sorted(datasets)}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+@cache
+def reason_against(dataset: str, data_dir: Path | None) -> str | None:
+    """Why a dataset cannot be had; None where it can."""
+    try:
+        load(dataset, seed=0, data_dir=data_dir)
+    except DataError as reason:
+        return str(reason)
+    return None
+
+
+def read_plans(folder: Path) -> dict[str, Plan]:
+    """All plans of a folder, by name."""
+    found = {path.stem: read_plan(path) for path in sorted((folder / "plans").glob("*.toml"))}
+    if not found:
+        raise ConfigurationError(
+            f"There are no plans in {folder / 'plans'}. Run this in a clone of the repository, or name its folder "
+            "'paper' with --folder."
+        )
+    return found

@@ -1,0 +1,108 @@
+"""What a folder of plans has, and the runs that nobody has made yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedkt.errors import ConfigurationError
+from fedkt.experiments.runner import run_all
+from fedkt.experiments.setting import Setting, fingerprint
+from fedkt.paper import private_levels
+from fedkt.paper.outcome import Table, known_runs, read_expected, table_of
+from fedkt.paper.plans import Plan, out_of_reach, read_plans
+
+PRIVATE = "private"
+"""The private settings train once and draw much noise: they are no runs of a plan, but are made and kept like them."""
+
+
+def results_folder(folder: Path, *, quick: bool) -> Path:
+    """Where runs are kept; rehearsals are kept apart from results."""
+    return folder / "results" / "quick" if quick else folder / "results"
+
+
+def tables(folder: Path, *, quick: bool = False) -> list[Table]:
+    """The table of every plan, from the runs made so far."""
+    expected, known = read_expected(folder), known_runs(results_folder(folder, quick=quick))
+    return [table_of(plan, known, expected, quick=quick) for plan in read_plans(folder).values()]
+
+
+def overview(folder: Path, *, quick: bool = False) -> list[dict[str, Any]]:
+    """Name, title, place in the paper, runs, runs made and hours of everything there is."""
+    found = [
+        {
+            "name": each.plan.name,
+            "title": each.plan.title,
+            "where": each.plan.where,
+            "runs": each.planned,
+            "made": len(each.reports),
+            "hours": each.hours,
+        }
+        for each in tables(folder, quick=quick)
+    ]
+    made = private_levels.made(results_folder(folder, quick=quick))
+    private = {
+        "name": PRIVATE,
+        "title": private_levels.TITLE,
+        "where": private_levels.WHERE,
+        "runs": len(private_levels.planned(folder, quick=quick)),
+        "made": len(made),
+        "hours": sum(each["cpu_seconds"] for each in made.values()) / 3600,
+    }
+    return [*found, private]
+
+
+def chosen_names(folder: Path, asked: Sequence[str]) -> list[str]:
+    """The names that were asked for, or a refusal that says which there are."""
+    there = [*read_plans(folder), PRIVATE]
+    unknown = [name for name in asked if name not in (*there, "all")]
+    if unknown:
+        raise ConfigurationError(f"There is no {unknown[0]!r}. Choose from: all, {', '.join(there)}.")
+    return there if "all" in asked else list(dict.fromkeys(asked))
+
+
+def make_missing(
+    folder: Path,
+    name: str,
+    *,
+    seeds: int | None = None,
+    quick: bool = False,
+    data_dir: Path | None = None,
+    on_start: Callable[[str], None] | None = None,
+    **options: Any,
+) -> dict[str, str]:
+    """Run what is in no file of the folder; datasets that cannot be had are left out and given back with the reason."""
+    results = results_folder(folder, quick=quick)
+    if name == PRIVATE:
+        return private_levels.make_missing_groups(
+            folder, results, seeds=seeds, quick=quick, data_dir=data_dir, on_start=on_start
+        )
+    return make_runs(read_plans(folder)[name], results, seeds, quick, data_dir, on_start, **options)
+
+
+def make_runs(
+    plan: Plan,
+    results: Path,
+    seeds: int | None,
+    quick: bool,
+    data_dir: Path | None,
+    on_start: Callable[[str], None] | None,
+    **options: Any,
+) -> dict[str, str]:
+    """The missing runs of one plan."""
+    known = known_runs(results)
+    wanted = [each.setting for each in plan.runs(seeds=seeds, quick=quick)]
+    missing = [setting for setting in wanted if fingerprint(setting) not in known]
+    left_out = out_of_reach({setting.dataset for setting in missing}, data_dir)
+    possible = [setting for setting in missing if setting.dataset not in left_out]
+
+    def say(number: int, setting: Setting) -> None:
+        what = f"{setting.algorithm} on {setting.dataset}, seed {setting.seed}"
+        if on_start is not None:
+            on_start(f"{plan.name}, run {number + 1} of {len(possible)}: {what}")
+
+    kept = results / f"{plan.name}.jsonl"
+    for _ in run_all(possible, results=kept, on_start=say, data_dir=data_dir, measure_bytes=plan.bytes, **options):
+        pass
+    return left_out

@@ -1,0 +1,254 @@
+"""Plans, their tables beside the paper's numbers, and the verbs about them, on a small dataset that is always there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fedkt.cli import app
+from fedkt.data import DATASETS
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.experiments.setting import fingerprint
+from fedkt.paper import private_levels
+from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
+from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, known_runs, table_of, verdicts
+from fedkt.paper.page import write_paper_page
+from fedkt.paper.plans import read_plan, read_plans
+from fedkt.paper.work import tables
+from fedkt.report import Report
+
+REPOSITORY = Path(__file__).parents[2]
+PLAN = """
+title = "Number of subsets t"
+where = "the appendix"
+across = "subsets"
+expected = "subsets"
+picture = "lines"
+seeds = 2
+
+[[runs]]
+dataset = "digits"
+model = "tree"
+parties = 3
+subsets = [1, 2]
+quick = { subsets = [2] }
+"""
+EXPECTED = """
+[subsets.digits."1"]
+accuracy = 50.0
+spread = 1.0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "subsets.toml").write_text(PLAN)
+    (tmp_path / "expected.toml").write_text(EXPECTED)
+    (tmp_path / "epsilon_rows.csv").write_text((REPOSITORY / "paper" / "epsilon_rows.csv").read_text())
+    return tmp_path
+
+
+def report(accuracy: float, seed: int) -> Report:
+    return Report(
+        **{
+            **dict.fromkeys(("balanced_accuracy", "label_accuracy", "epsilon", "delta", "bytes_sent", "cpu_seconds")),
+            "dataset": "digits",
+            "algorithm": "fedkt",
+            "model": "tree",
+            "parties": 3,
+            "partitions": 2,
+            "subsets": 1,
+            "level": "L0",
+            "seed": seed,
+            "accuracy": accuracy,
+            "privacy": "none",
+            "privacy_statement": {},
+            "seconds": 1.0,
+            "versions": {},
+        }
+    )
+
+
+def known(folder: Path, accuracies: dict[str, list[float]]) -> dict[str, Report]:
+    plan = read_plans(folder)["subsets"]
+    found = {}
+    for run in plan.runs():
+        values = accuracies.get(run.column, [])
+        if run.setting.seed < len(values):
+            found[fingerprint(run.setting)] = report(values[run.setting.seed], run.setting.seed)
+    return found
+
+
+def test_a_plan_sweeps_its_lists_over_its_seeds(folder):
+    plan = read_plans(folder)["subsets"]
+    assert [(run.setting.subsets, run.setting.seed) for run in plan.runs()] == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    assert len(plan.runs(seeds=5)) == 10
+    assert [(run.row, run.column, run.setting.seed) for run in plan.runs(quick=True)] == [("digits", "2", 0)]
+
+
+def test_a_block_may_name_its_column(folder):
+    path = folder / "plans" / "subsets.toml"
+    path.write_text(PLAN.replace("subsets = [1, 2]", 'partition = "even"\ncolumn = "even"'))
+    assert {run.column for run in read_plan(path).runs()} == {"even"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('title = "Number of subsets t"', "", "no 'title'"),
+        ('across = "subsets"', 'across = "colour"', "no field of a setting"),
+        ("parties = 3", "partys = 3", "'partys' in a block"),
+        ('picture = "lines"', 'picture = "cake"', "picture = 'cake'"),
+        ('dataset = "digits"', 'dataset = "nowhere"', "no dataset 'nowhere'"),
+        ('dataset = "digits"', "", "names no dataset"),
+        ("[[runs]]", "[runs]", r"begin with \[\[runs\]\]"),
+        ("seeds = 2", "seeds = ", "not a plan"),
+        ("quick = {", "quick = { colour = 1,", "'colour' in a block"),
+        ('where = "the appendix"', 'wher = "x"', "no 'wher' in a plan"),
+    ],
+)
+def test_a_faulty_plan_is_refused_with_its_name_and_what_is_wrong(folder, old, new, message):
+    path = folder / "plans" / "subsets.toml"
+    path.write_text(PLAN.replace(old, new, 1))
+    with pytest.raises(ConfigurationError, match=message) as refused:
+        read_plan(path)
+    assert "subsets.toml" in str(refused.value)
+
+
+def test_a_folder_without_plans_says_what_to_do(tmp_path):
+    with pytest.raises(ConfigurationError, match="--folder"):
+        read_plans(tmp_path)
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "a.toml").write_text(PLAN)
+    with pytest.raises(DataError, match="the numbers that the paper prints"):
+        tables(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "verdict", "said"),
+    [
+        ([0.49, 0.52], WITHIN, "50.5 ± 2.1 (50.0 ± 1.0; +0.2 sd)"),
+        ([0.70, 0.71], BETTER, "70.5 ± 0.7 (50.0 ± 1.0; +29.0 sd)"),
+        ([0.30, 0.31], WORSE, "30.5 ± 0.7 (50.0 ± 1.0; -27.6 sd)"),
+        ([0.49], "", "49.0 [1 of 2] (50.0 ± 1.0; -1.0 points)"),
+        ([], "", "– (50.0 ± 1.0)"),
+    ],
+    ids=["within", "better", "worse", "one seed", "no run"],
+)
+def test_a_cell_says_how_far_ours_lies_from_the_papers(folder, accuracies, verdict, said):
+    plan = read_plans(folder)["subsets"]
+    expected = {"subsets": {"digits": {"1": {"accuracy": 50.0, "spread": 1.0}}}}
+    table = table_of(plan, known(folder, {"1": accuracies, "2": [0.8, 0.9]}), expected)
+    assert table.cells["digits", "1"].verdict == verdict
+    text = table_in_markdown(table)
+    assert said in text
+    assert "| 85.0 ± 7.1 |" in text, "what the paper does not print stands alone"
+    counts = verdicts([table])
+    assert sum(map(len, counts.values())) == (1 if verdict else 0)
+    if verdict in (WORSE, BETTER):
+        assert f"{verdict.capitalize()} than printed" in verdicts_in_markdown([table])
+
+
+def test_a_spread_of_zero_decides_nothing():
+    assert Cell("a", "b", (report(0.5, 0), report(0.5, 1)), 2, paper=40.0).verdict == ""
+
+
+def test_runs_are_made_once_whoever_needs_them_and_resume(folder):
+    runner = CliRunner()
+    quick = runner.invoke(app, ["paper", "run", "subsets", "--quick", "--folder", str(folder), "--json"])
+    assert quick.exit_code == 0, quick.output
+    assert json.loads(quick.stdout)[0]["made"] == 1
+    kept = folder / "results" / "quick" / "subsets.jsonl"
+    before = kept.read_text()
+    twin = replace(read_plans(folder)["subsets"], name="twin")
+    (folder / "plans" / f"{twin.name}.toml").write_text(PLAN)
+    again = runner.invoke(app, ["paper", "run", "all", "--quick", "--folder", str(folder), "--data-dir", str(folder)])
+    assert again.exit_code == 0, again.output
+    assert kept.read_text() == before
+    assert not (folder / "results" / "quick" / "twin.jsonl").exists()
+    assert "cod-rna was left out" in again.stderr
+    listed = runner.invoke(app, ["paper", "list", "--quick", "--folder", str(folder), "--json"])
+    assert [(each["name"], each["made"]) for each in json.loads(listed.stdout)] == [
+        ("subsets", 1),
+        ("twin", 1),
+        ("private", 0),
+    ]
+    assert known_runs(folder / "results") == {}, "rehearsals are no results"
+
+
+def test_an_unknown_name_is_refused_with_those_there_are(folder):
+    refused = CliRunner().invoke(app, ["paper", "run", "nothing", "--folder", str(folder)])
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "all, subsets, private" in str(refused.exception)
+
+
+def test_the_page_is_one_file_with_the_tables_and_the_picture(folder):
+    pytest.importorskip("matplotlib")
+    plan = read_plans(folder)["subsets"]
+    expected = {"subsets": {"digits": {"1": {"accuracy": 50.0}}}}
+    table = table_of(plan, known(folder, {"1": [0.49, 0.52], "2": [0.8, 0.9]}), expected)
+    empty = table_of(replace(plan, title="Not yet"), {}, expected)
+    private = private_levels.rows_of(REPOSITORY / "paper" / "results")
+    write_paper_page(folder / "page.html", [table, empty], private)
+    page = (folder / "page.html").read_text()
+    assert page.count("<svg") == 2
+    assert "50.5 ± 2.1" in page
+    assert 'class="within"' in page
+    assert "Not run yet: Not yet." in page
+    assert "<script" not in page
+    assert "src=" not in page
+
+
+def test_the_repositorys_plans_can_be_read_and_name_what_the_paper_prints():
+    from fedkt.paper.outcome import read_expected
+
+    plans, expected = read_plans(REPOSITORY / "paper"), read_expected(REPOSITORY / "paper")
+    for plan in plans.values():
+        cells = table_of(plan, {}, expected).cells
+        assert plan.expected == "" or any(cell.paper is not None for cell in cells.values()), plan.name
+        assert {run.setting.dataset for run in plan.runs()} <= set(DATASETS)
+    assert {"effectiveness", "public-size", "partitions", "subsets", "rounds"} <= set(plans)
+
+
+def test_the_papers_private_settings_are_all_planned():
+    folder = REPOSITORY / "paper"
+    settings = private_levels.groups(folder)
+    assert sum(map(len, settings.values())) == 72
+    assert len(private_levels.planned(folder)) == 3 * len(settings)
+    assert {name for name, _ in private_levels.planned(folder, quick=True)} == set(private_levels.QUICK)
+
+
+@pytest.mark.parametrize("side", [private_levels.ServerNoise, private_levels.PartyNoise], ids=["L1", "L2"])
+def test_noise_is_drawn_anew_on_students_or_teachers_that_are_trained_once(side):
+    import numpy as np
+    from sklearn.datasets import make_classification
+
+    from fedkt.data import Dataset
+    from fedkt.federation import Party
+    from fedkt.models.catalogue import roles
+    from fedkt.privacy import Laplace
+
+    X, y = make_classification(900, n_features=5, random_state=0)
+    X = X.astype(np.float32)
+    names = tuple("abcde")
+    data = Dataset("toy", X[:600], y[:600], X[600:750], y[600:750], X[750:], y[750:], (0, 1), None, "made up", names)
+    parties = [
+        Party(data.X_public, data.classes, seed, name=str(seed), X=X[start : start + 150], y=y[start : start + 150])
+        for seed, start in enumerate(range(0, 600, 150))
+    ]
+    federation = side(parties, data, roles("tree"))
+    rows = np.arange(40)
+    bare = federation.bare()
+    assert np.mean(bare.predict(data.X_test) == data.y_test) > 0.7
+    gentle, harsh = Laplace(50.0), Laplace(0.001)
+    said = [
+        federation.run(noise, rows, seed).predict(data.X_test) for noise, seed in ((gentle, 1), (harsh, 1), (harsh, 2))
+    ]
+    assert np.mean(said[0] == data.y_test) > 0.65
+    assert (said[1] != said[2]).any()
+    assert federation.diagnostic(gentle, rows) > federation.diagnostic(harsh, rows)

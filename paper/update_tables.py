@@ -10,16 +10,25 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from fedkt.experiments.curves import save_curves
 from fedkt.experiments.network_tables import epochs_table, networks_table, teacher_epochs_table
 from fedkt.experiments.private_tables import load_rows, own_table, paper_table, summary
+from fedkt.experiments.results import stored
 from fedkt.experiments.tables import (
     effectiveness_table,
     hospitals_table,
+    hours_table,
     median_party_table,
     provenance,
+    reach_table,
     replace_between,
     seed_table,
+    traffic_table,
 )
+from fedkt.experiments.tuning import pull_table
+from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
+from fedkt.paper.work import overview
+from fedkt.paper.work import tables as all_tables
 from fedkt.transport.folder import write_atomically
 
 ROOT = Path(__file__).parent.parent
@@ -27,25 +36,32 @@ RESULTS = ROOT / "paper" / "results"
 EXPECTED = ROOT / "paper" / "expected.toml"
 BALANCED = [RESULTS / "adult-balanced.jsonl", RESULTS / "cod-rna-balanced.jsonl"]
 MNIST, SVHN = RESULTS / "mnist.jsonl", RESULTS / "svhn.jsonl"
-ONE_ROUND = RESULTS / "mnist-one-round.jsonl"
+ONE_ROUND = [RESULTS / "mnist-one-round.jsonl", RESULTS / "svhn-one-round.jsonl"]
+ROUNDS = RESULTS / "rounds.jsonl"
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
 
 
 def tables() -> dict[str, dict[str, str]]:
     """The generated parts, by file and marker."""
     sources = "\n".join(
-        f"- `paper/results/{path.name}`: {provenance(path)}" for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, ONE_ROUND]
+        f"- `paper/results/{path.name}`: {provenance(path)}"
+        for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, ROUNDS]
     )
     networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
+    first = next(each for each in all_tables(ROOT / "paper") if each.plan.name == "effectiveness")
     private = load_rows(RESULTS / "private-levels.jsonl")
     return {
-        "README.md": {"effectiveness": effectiveness_table(BALANCED, EXPECTED), "networks": networks},
+        "README.md": {"plan effectiveness": table_in_markdown(first)},
         "docs/reproduce.md": {
+            "plan effectiveness": "\n\n".join([table_in_markdown(first), verdicts_in_markdown([first])]),
+            "endless pull": pull_table(ONE_ROUND[0], RESULTS / "mnist-pull.jsonl"),
             "effectiveness": effectiveness_table(BALANCED, EXPECTED),
             "networks": networks,
             "mnist epochs": epochs_table(MNIST, EXPECTED),
             "svhn epochs": epochs_table(SVHN, EXPECTED),
-            "one round": networks_table([ONE_ROUND], EXPECTED, ("balanced", "10")),
+            "one round": networks_table(ONE_ROUND, EXPECTED, ("balanced", "10")),
+            "rounds to reach": reach_table(ROUNDS),
+            "traffic": traffic_table(ROUNDS),
             "plain dirichlet": effectiveness_table(DIRICHLET, EXPECTED),
             "adult first seeds": effectiveness_table(BALANCED[:1], EXPECTED, seeds=range(10)),
             "adult seeds dirichlet": seed_table(DIRICHLET[0], "fedkt"),
@@ -56,6 +72,7 @@ def tables() -> dict[str, dict[str, str]]:
             "private own": own_table(private),
             "sources": sources,
         },
+        "paper/README.md": {"hours": hours_table(overview(ROOT / "paper"))},
         "docs/decisions/0008-networks-in-stacks.md": {
             "teacher epochs": teacher_epochs_table(RESULTS / "teacher-epochs.json")
         },
@@ -77,6 +94,8 @@ def main() -> int:
             stale.append(name)
             if "--check" not in sys.argv:
                 write_atomically(path, text.encode())
+    if "--check" not in sys.argv:
+        save_curves(ROOT / "docs" / "svhn-rounds.svg", list(stored(ROUNDS).values()))
     print(f"changed: {', '.join(stale)}" if stale else "everything is up to date")
     return 1 if stale and "--check" in sys.argv else 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fedkt.paper.markdown import MARKS, heading
+from fedkt.paper.markdown import MARKS, named
 from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, Table, beside_in_words, ours_in_words
 
 COLOURS = {WITHIN: "green", BETTER: "cyan", WORSE: "red", "": "default"}
@@ -13,9 +13,13 @@ COLOURS = {WITHIN: "green", BETTER: "cyan", WORSE: "red", "": "default"}
 
 def print_table(console: Console, table: Table) -> None:
     """Ours in each cell, the paper's number and the distance under it."""
-    grid = Grid(table.plan.down, *(heading(table, column) for column in table.columns), title=table.plan.title)
+    grid = Grid(
+        table.plan.down, *(named(table.plan.across, column) for column in table.columns), title=table.plan.title
+    )
     for row in table.rows:
-        grid.add_row(row, *(cell_in_colour(table.cells.get((row, column))) for column in table.columns))
+        grid.add_row(
+            named(table.plan.down, row), *(cell_in_colour(table.cells.get((row, column))) for column in table.columns)
+        )
     console.print(grid)
     if any(cell.paper is not None for cell in table.cells.values()):
         console.print(

@@ -50,14 +50,16 @@ def row(dataset: str, summary: Summary, printed: dict[str, Any]) -> str:
         said = f"{paper['accuracy']:.1f}" + (f" ± {paper['spread']:.1f}" if "spread" in paper else "")
         apart = f"{100 * summary.mean_accuracy - paper['accuracy']:+.1f}"
     return (
-        f"| {dataset} | {summary.algorithm} | {said} | {with_spread(summary.accuracy)} | "
-        f"{with_spread(summary.balanced_accuracy)} | {apart} | {len(summary.seeds)} |"
+        f"| {dataset} | {summary.algorithm} | {said} | {with_spread(summary.accuracy, len(summary.seeds))} | "
+        f"{with_spread(summary.balanced_accuracy, len(summary.seeds))} | {apart} | {len(summary.seeds)} |"
     )
 
 
-def with_spread(pair: tuple[float, float] | None) -> str:
-    """Mean ± standard deviation in percent with one digit."""
-    return "–" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f}"
+def with_spread(pair: tuple[float, float] | None, seeds: int = 2) -> str:
+    """Mean ± standard deviation in percent with one digit; one seed has no spread."""
+    if pair is None:
+        return "–"
+    return f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f}" if seeds > 1 else f"{100 * pair[0]:.1f}"
 
 
 def seed_table(path: Path, algorithm: str) -> str:

@@ -24,20 +24,22 @@ LEGEND = "● within two of our standard deviations of the paper's number (in br
 
 def table_in_markdown(table: Table) -> str:
     """Rows and columns of the plan; in each cell ours, the paper's in brackets, and how far apart they are."""
-    across = table.plan.across.replace("_", " ")
-    head = [table.plan.down, *(heading(table, column) for column in table.columns)]
+    head = [table.plan.down, *(named(table.plan.across, column) for column in table.columns)]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for row in table.rows:
         cells = [table.cells.get((row, column)) for column in table.columns]
-        lines.append(f"| {row} | " + " | ".join(cell_in_markdown(cell) for cell in cells) + " |")
-    legend = f"Columns: {across}. Test accuracy in percent, mean ± standard deviation over {seeds_in_words(table)}."
+        lines.append(
+            f"| {named(table.plan.down, row)} | " + " | ".join(cell_in_markdown(cell) for cell in cells) + " |"
+        )
+    columns = "" if table.plan.across == "dataset" else f"Columns: {table.plan.across.replace('_', ' ')}. "
+    legend = f"{columns}Test accuracy in percent, mean ± standard deviation over {seeds_in_words(table)}."
     compared = any(cell.paper is not None for cell in table.cells.values())
     return "\n".join([*lines, "", f"{legend} {LEGEND}" if compared else legend])
 
 
-def heading(table: Table, column: str) -> str:
-    """A column's name."""
-    return name_of(column) if table.plan.across == "algorithm" else column
+def named(field: str, value: str) -> str:
+    """A row's or a column's name."""
+    return name_of(value) if field == "algorithm" else value
 
 
 def cell_in_markdown(cell: Cell | None) -> str:
@@ -63,7 +65,8 @@ def verdicts_in_markdown(tables: Iterable[Table]) -> str:
         if found[name]:
             lines += ["", f"{name.capitalize()} than printed:", ""]
             lines += [
-                f"- {table.plan.title}: {cell.row}, {heading(table, cell.column)}: {ours_in_words(cell)} "
+                f"- {table.plan.title}: {named(table.plan.down, cell.row)}, {named(table.plan.across, cell.column)}: "
+                f"{ours_in_words(cell)} "
                 f"({beside_in_words(cell)})"
                 for table, cell in found[name]
             ]

@@ -93,7 +93,8 @@ def table_of(plan: Plan, known: dict[str, Report], expected: dict[str, Any], *, 
     printed = expected.get(plan.expected, {}) if plan.expected else {}
     cells = {}
     for (row, column), reports in made.items():
-        paper = printed.get(row, {}).get(column, {})
+        dataset, other = (column, row) if plan.across == "dataset" else (row, column)
+        paper = printed.get(dataset, {}).get(other, {})
         cells[row, column] = Cell(
             row, column, tuple(reports), planned[row, column], paper.get("accuracy"), paper.get("spread")
         )

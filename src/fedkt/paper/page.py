@@ -11,7 +11,7 @@ from fedkt.experiments.page import page_environment
 from fedkt.experiments.private_tables import OWN_HEAD, PAPER_HEAD, own_cells, paper_cells, summary
 from fedkt.experiments.svg import made_unique
 from fedkt.paper import private_levels
-from fedkt.paper.markdown import MARKS, heading
+from fedkt.paper.markdown import MARKS, named
 from fedkt.paper.outcome import (
     Cell,
     Table,
@@ -87,8 +87,11 @@ def section(table: Table, number: int) -> Section:
         title=table.plan.title,
         where=table.plan.where,
         text=[part.replace("\n", " ") for part in table.plan.text.split("\n\n") if part],
-        head=[table.plan.down, *(heading(table, column) for column in table.columns)],
-        lines=[(row, [shown(table.cells.get((row, column))) for column in table.columns]) for row in table.rows],
+        head=[table.plan.down, *(named(table.plan.across, column) for column in table.columns)],
+        lines=[
+            (named(table.plan.down, row), [shown(table.cells.get((row, column))) for column in table.columns])
+            for row in table.rows
+        ],
         picture=made_unique(picture, f"p{number}") if picture else "",
         compared=any(cell.paper is not None for cell in table.cells.values()),
         missing=missing(table),

@@ -62,7 +62,7 @@ class Plan:
     down: str = "dataset"
     """The field whose values are the rows."""
     expected: str = ""
-    """The part of expected.toml with the paper's numbers, by row and column; empty where it prints none."""
+    """The part of expected.toml with the paper's numbers, by dataset and the other axis; empty where it has none."""
     picture: str = ""
     """What is drawn beside the table: nothing, "lines" over the columns, or accuracy by "rounds" and bytes."""
     bytes: bool = False

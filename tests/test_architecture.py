@@ -25,12 +25,10 @@ ALLOWED = {
     "plan": {"errors", "algorithms", "models", "privacy", "data", "signing"},
     "report": {"errors", "algorithms", "federation", "models", "privacy", "data", "versions", "votes"},
 }
-EVERYTHING = set(ALLOWED) | {"estimator", "experiments", "party_side", "server_side"}
-ALLOWED["estimator"] = set(ALLOWED)
-ALLOWED["experiments"] = set(ALLOWED)
-ALLOWED["party_side"] = set(ALLOWED)
-ALLOWED["server_side"] = set(ALLOWED)
-ALLOWED["cli"] = EVERYTHING
+BASE = set(ALLOWED)
+ALLOWED |= {part: BASE for part in ("estimator", "experiments", "party_side", "server_side")}
+ALLOWED["paper"] = BASE | {"experiments"}
+ALLOWED["cli"] = set(ALLOWED)
 
 HEAVY = {"torch", "xgboost", "lightgbm"}
 

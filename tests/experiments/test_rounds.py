@@ -89,8 +89,8 @@ def test_every_round_has_its_accuracy_and_the_bytes_of_its_packed_messages(algor
     assert report.history[-1]["accuracy"] == report.accuracy
     assert len(heard) == 3
     for each, (down, up, public) in zip(report.history, heard, strict=True):
-        assert sum(sent for sent, _ in each["by_party"].values()) == each["sent"]
-        assert sum(received for _, received in each["by_party"].values()) == each["received"]
+        assert sum(party["sent"] for party in each["by_party"].values()) == each["sent"]
+        assert sum(party["received"] for party in each["by_party"].values()) == each["received"]
         assert sorted(each["by_party"]) == sorted(bundle.sender for bundle in up)
         assert each["sent"] == sum(len(pack(bundle, check_rows=public)) for bundle in up)
         assert each["received"] == (0 if down is None else 3 * len(pack(down, check_rows=public)))

@@ -34,7 +34,7 @@ class RoundFigures:
     """By the parties; None where models were not packed."""
     received: int
     """By the parties."""
-    by_party: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+    by_party: dict[str, dict[str, int | None]] = field(default_factory=dict)
     """Sent and received by each party that took part."""
 
 
@@ -85,7 +85,7 @@ class Rounds:
         down = 0 if played.down is None else len(self.packed(played.down))
         measured = self.pack_models or not any(bundle.models for bundle in played.up)
         sent = {each.sender: len(self.packed(each)) for each in played.up} if measured else {}
-        by_party = {each.sender: (sent.get(each.sender), down) for each in played.up}
+        by_party = {each.sender: {"sent": sent.get(each.sender), "received": down} for each in played.up}
         accuracy = None if self.score is None else self.score(played.after)
         up = sum(sent.values()) if measured else None
         self.figures.append(RoundFigures(played.number + 1, accuracy, up, down * len(played.up), by_party))

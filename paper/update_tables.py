@@ -15,6 +15,7 @@ from fedkt.experiments.network_tables import epochs_table, networks_table, teach
 from fedkt.experiments.private_tables import load_rows, own_table, paper_table, summary
 from fedkt.experiments.results import stored
 from fedkt.experiments.tables import (
+    effectiveness,
     effectiveness_table,
     hospitals_table,
     hours_table,
@@ -25,7 +26,7 @@ from fedkt.experiments.tables import (
     seed_table,
     traffic_table,
 )
-from fedkt.experiments.tuning import pull_table
+from fedkt.experiments.tuning import pull_table, read_tuning, tuned_table
 from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
 from fedkt.paper.work import overview
 from fedkt.paper.work import tables as all_tables
@@ -37,6 +38,7 @@ EXPECTED = ROOT / "paper" / "expected.toml"
 BALANCED = [RESULTS / "adult-balanced.jsonl", RESULTS / "cod-rna-balanced.jsonl"]
 MNIST, SVHN = RESULTS / "mnist.jsonl", RESULTS / "svhn.jsonl"
 ONE_ROUND = [RESULTS / "mnist-one-round.jsonl", RESULTS / "svhn-one-round.jsonl"]
+TUNED = RESULTS / "mnist-tuned.jsonl"
 ROUNDS = RESULTS / "rounds.jsonl"
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
 
@@ -45,7 +47,7 @@ def tables() -> dict[str, dict[str, str]]:
     """The generated parts, by file and marker."""
     sources = "\n".join(
         f"- `paper/results/{path.name}`: {provenance(path)}"
-        for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, ROUNDS]
+        for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, TUNED, ROUNDS]
     )
     networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
     first = next(each for each in all_tables(ROOT / "paper") if each.plan.name == "effectiveness")
@@ -60,6 +62,9 @@ def tables() -> dict[str, dict[str, str]]:
             "mnist epochs": epochs_table(MNIST, EXPECTED),
             "svhn epochs": epochs_table(SVHN, EXPECTED),
             "one round": networks_table(ONE_ROUND, EXPECTED, ("balanced", "10")),
+            "tuned": tuned_table(
+                read_tuning(RESULTS / "tuning.jsonl"), "mnist", ONE_ROUND[0], TUNED, effectiveness(EXPECTED)
+            ),
             "rounds to reach": reach_table(ROUNDS),
             "traffic": traffic_table(ROUNDS),
             "plain dirichlet": effectiveness_table(DIRICHLET, EXPECTED),

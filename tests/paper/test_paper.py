@@ -158,7 +158,8 @@ def test_a_spread_of_zero_decides_nothing():
     assert Cell("a", "b", (report(0.5, 0), report(0.5, 1)), 2, paper=40.0).verdict == ""
 
 
-def test_runs_are_made_once_whoever_needs_them_and_resume(folder):
+def test_runs_are_made_once_whoever_needs_them_and_resume(folder, monkeypatch):
+    monkeypatch.setattr("fedkt.paper.plans.reason_against", lambda name, _: None if name == "digits" else "not here")
     runner = CliRunner()
     quick = runner.invoke(app, ["paper", "run", "subsets", "--quick", "--folder", str(folder), "--json"])
     assert quick.exit_code == 0, quick.output
@@ -167,11 +168,11 @@ def test_runs_are_made_once_whoever_needs_them_and_resume(folder):
     before = kept.read_text()
     twin = replace(read_plans(folder)["subsets"], name="twin")
     (folder / "plans" / f"{twin.name}.toml").write_text(PLAN)
-    again = runner.invoke(app, ["paper", "run", "all", "--quick", "--folder", str(folder), "--data-dir", str(folder)])
+    again = runner.invoke(app, ["paper", "run", "all", "--quick", "--folder", str(folder)])
     assert again.exit_code == 0, again.output
     assert kept.read_text() == before
     assert not (folder / "results" / "quick" / "twin.jsonl").exists()
-    assert "cod-rna was left out" in again.stderr
+    assert "private: cod-rna was left out: not here" in again.stderr
     listed = runner.invoke(app, ["paper", "list", "--quick", "--folder", str(folder), "--json"])
     assert [(each["name"], each["made"]) for each in json.loads(listed.stdout)] == [
         ("subsets", 1),

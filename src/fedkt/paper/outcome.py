@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,12 +175,12 @@ def beside_in_words(cell: Cell) -> str:
     return f"{paper}; {cell.ours[0] - cell.paper:+.1f} points"
 
 
-def counts_in_words(found: dict[str, list[Any]], names: Sequence[str] = (WITHIN, BETTER, WORSE)) -> str:
+def counts_in_words(found: dict[str, list[Any]]) -> str:
     """How many cells agree with the paper."""
-    total = sum(len(found[name]) for name in names)
+    within, better, worse = (len(found[name]) for name in (WITHIN, BETTER, WORSE))
+    total = within + better + worse
     if not total:
         return "No cell has enough seeds yet to be compared with the paper."
-    within, better, worse = (len(found[name]) for name in names)
     return (
         f"Of {total} cells that the paper prints too, {within} lie within two of our standard deviations of its "
         f"number, {better} above and {worse} below."

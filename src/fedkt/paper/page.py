@@ -46,7 +46,6 @@ class Section:
     head: list[str]
     lines: list[tuple[str, list[Shown]]]
     picture: str
-    compared: bool
     missing: int
     hours: float
 
@@ -93,7 +92,6 @@ def section(table: Table, number: int) -> Section:
             for row in table.rows
         ],
         picture=made_unique(picture, f"p{number}") if picture else "",
-        compared=any(cell.paper is not None for cell in table.cells.values()),
         missing=missing(table),
         hours=table.hours,
     )

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 from fedkt.experiments.curves import accuracy_curves
 from fedkt.experiments.svg import BLUE, GRID, QUIET, as_svg, drawing
 from fedkt.paper.outcome import Cell, Table, ours_in_words
+from fedkt.paper.panels import in_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-PANEL_WIDTH, PANEL_HEIGHT = 2.6, 2.4
-MOST_BESIDE = 4
-"""Panels in a row of the figure."""
 
 
 def picture_of(table: Table) -> str:
@@ -29,22 +26,8 @@ def picture_of(table: Table) -> str:
 
 def draw_lines(table: Table) -> Figure:
     """A panel for each row of the table."""
-    from matplotlib.figure import Figure
-
     drawn = [row for row in table.rows if any(cell.ours for cell in cells_of(table, row))]
-    beside = min(len(drawn), MOST_BESIDE)
-    down = -(-len(drawn) // beside)
-    figure = Figure(figsize=(PANEL_WIDTH * beside, PANEL_HEIGHT * down), layout="constrained")
-    panels = figure.subplots(down, beside, squeeze=False).flatten()
-    for axes, row in zip(panels, drawn, strict=False):
-        draw_row(axes, table, row)
-    for axes in panels[len(drawn) :]:
-        axes.set_visible(False)
-    for axes in panels[::beside]:
-        axes.set_ylabel("test accuracy, %")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=8.5)
-    return figure
+    return in_panels(drawn, lambda axes, row: draw_row(axes, table, row), height=2.4, legend=0, columns=2)
 
 
 def draw_row(axes: Axes, table: Table, row: str) -> None:

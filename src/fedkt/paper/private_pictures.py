@@ -9,14 +9,13 @@ import numpy as np
 
 from fedkt.experiments.private_tables import MISPRINT, OWN
 from fedkt.experiments.svg import BLUE, GREEN, GRID, ORANGE, PURPLE, QUIET, RED, as_svg, drawing
+from fedkt.paper.panels import in_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TITLE = "Accuracy against epsilon"
-PANEL_WIDTH, PANEL_HEIGHT = 2.6, 2.5
-BESIDE = 4
 COLOURS = (GREEN, PURPLE, ORANGE, RED)
 NAMES = {"het": "heterogeneous", "hom": "homogeneous"}
 
@@ -31,28 +30,15 @@ def accuracy_by_epsilon(rows: Sequence[dict[str, Any]]) -> str:
 
 def draw(rows: Sequence[dict[str, Any]]) -> Figure:
     """All panels."""
-    from matplotlib.figure import Figure
-
     groups = list(dict.fromkeys(row["group"] for row in rows))
-    beside = min(len(groups), BESIDE)
-    down = -(-len(groups) // beside)
-    figure = Figure(figsize=(PANEL_WIDTH * beside, PANEL_HEIGHT * down + 0.4), layout="constrained")
-    panels = figure.subplots(down, beside, squeeze=False).flatten()
-    for axes, group in zip(panels, groups, strict=False):
-        draw_group(axes, [row for row in rows if row["group"] == group])
-        dataset, level, partition = group.rsplit("-", 2)
-        axes.set_title(f"{dataset} {level}, {NAMES[partition]}", fontsize=8.5)
-    for axes in panels[len(groups) :]:
-        axes.set_visible(False)
-    for axes in panels[::beside]:
-        axes.set_ylabel("test accuracy, %")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False, fontsize=8)
-    return figure
+    return in_panels(groups, lambda axes, group: draw_group(axes, group, rows), height=2.5, legend=0.4, columns=3)
 
 
-def draw_group(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
+def draw_group(axes: Axes, group: str, everything: Sequence[dict[str, Any]]) -> None:
     """One panel."""
+    rows = [row for row in everything if row["group"] == group]
+    dataset, level, partition = group.rsplit("-", 2)
+    axes.set_title(f"{dataset} {level}, {NAMES[partition]}", fontsize=8.5)
     paper = [row for row in rows if row["kind"] == "paper"]
     printed = [row for row in paper if row["paper_kind"] != MISPRINT]
     axes.plot(

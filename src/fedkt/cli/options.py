@@ -42,7 +42,9 @@ Epochs = Annotated[
 ]
 LocalEpochs = Annotated[
     int | None,
-    typer.Option(min=1, help="How often a party sees its rows in each round of fedavg and its kin. Default: --epochs."),
+    typer.Option(
+        min=1, help="How often a party sees its rows in each round of fedavg and its kin. Default: --epochs, or 10."
+    ),
 ]
 LearningRate = Annotated[
     float | None, typer.Option(help="Step size of neural networks (and of scaffold). Default: the method's.")

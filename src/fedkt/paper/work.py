@@ -24,8 +24,9 @@ def results_folder(folder: Path, *, quick: bool) -> Path:
 
 def tables(folder: Path, *, quick: bool = False) -> list[Table]:
     """The table of every plan, from the runs made so far."""
+    plans = read_plans(folder)
     expected, known = read_expected(folder), known_runs(results_folder(folder, quick=quick))
-    return [table_of(plan, known, expected, quick=quick) for plan in read_plans(folder).values()]
+    return [table_of(plan, known, expected, quick=quick) for plan in plans.values()]
 
 
 def overview(folder: Path, *, quick: bool = False) -> list[dict[str, Any]]:

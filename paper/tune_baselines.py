@@ -17,20 +17,17 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.data import Dataset, load
 from fedkt.experiments.results import append_line
 from fedkt.experiments.runner import assemble, draw_parties
 from fedkt.experiments.setting import Setting
-from fedkt.experiments.tuning import best_settings, read_tuning
-from fedkt.federation import Party, Server, seed_for, simulate
+from fedkt.experiments.tuning import best_settings, lay_aside, read_tuning
+from fedkt.federation import Server, seed_for, simulate
 from fedkt.models.catalogue import trained_for
 from fedkt.report import accuracies
 from fedkt.versions import versions
@@ -40,7 +37,6 @@ DATASETS = ("mnist", "svhn")
 """Their training part is fixed: no row that is tuned on is another seed's test row."""
 SEEDS = (100, 101, 102)
 GO_ON = 3
-LAID_ASIDE = 0.1
 EPOCHS = (1, 5, 10, 20, 40, 100)
 Options = dict[str, float]
 
@@ -65,21 +61,11 @@ OWN: dict[str, list[Options]] = {
 }
 
 
-def halves(party: Party) -> tuple[Party, np.ndarray]:
-    """A party without the rows it lays aside, and these rows."""
-    order = np.random.default_rng(party.seed).permutation(len(party.y))
-    aside = np.sort(order[: int(LAID_ASIDE * len(order))])
-    kept = np.setdiff1d(np.arange(len(party.y)), aside)
-    return replace(party, X=party.X[kept], y=party.y[kept]), aside
-
-
 def tried(setting: Setting, data: Dataset, method: str, options: Options) -> dict[str, Any]:
     """One run of one method with these options, and its score."""
     started = time.process_time()
     whole = assemble(setting, data, draw_parties(setting, data))
-    parties, aside = zip(*(halves(party) for party in whole), strict=True)
-    X = np.concatenate([party.X[rows] for party, rows in zip(whole, aside, strict=True)])
-    y = np.concatenate([party.y[rows] for party, rows in zip(whole, aside, strict=True)])
+    parties, X, y = lay_aside(whole)
     network = trained_for(setting.model, epochs=None, learning_rate=options["learning_rate"])
     algorithm = ALGORITHMS[method](network, parties=len(parties), **options)
     server = Server(data.X_public, data.classes, seed_for(setting.seed, "the server"), image=data.image)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fedkt.experiments.curves import save_curves
 from fedkt.experiments.network_tables import epochs_table, networks_table, teacher_epochs_table
-from fedkt.experiments.private_tables import load_rows, own_table, paper_table, summary
+from fedkt.experiments.private_tables import load_rows, paper_table, summary
 from fedkt.experiments.results import stored
 from fedkt.experiments.tables import (
     effectiveness,
@@ -28,6 +28,9 @@ from fedkt.experiments.tables import (
 )
 from fedkt.experiments.tuning import pull_table, read_tuning, tuned_table
 from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
+from fedkt.paper.private_curve import curve_of
+from fedkt.paper.private_curve_tables import point_table, targets
+from fedkt.paper.private_curve_tables import reach_table as private_reach_table
 from fedkt.paper.work import overview
 from fedkt.paper.work import tables as all_tables
 from fedkt.transport.folder import write_atomically
@@ -51,6 +54,7 @@ def tables() -> dict[str, dict[str, str]]:
     )
     networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
     first = next(each for each in all_tables(ROOT / "paper") if each.plan.name == "effectiveness")
+    curve = curve_of(RESULTS)
     private = load_rows(RESULTS / "private-levels.jsonl")
     return {
         "README.md": {"plan effectiveness": table_in_markdown(first)},
@@ -74,7 +78,8 @@ def tables() -> dict[str, dict[str, str]]:
             "private summary": summary(private),
             "private L1": paper_table(private, "L1"),
             "private L2": paper_table(private, "L2"),
-            "private own": own_table(private),
+            "private curve": point_table(curve),
+            "private reach": private_reach_table(curve, targets(ROOT / "paper")),
             "sources": sources,
         },
         "paper/README.md": {"hours": hours_table(overview(ROOT / "paper"))},

@@ -81,11 +81,9 @@ def test_only_what_lies_between_the_markers_is_replaced():
 
 def test_a_private_setting_shows_all_its_epsilons(tmp_path):
     row = {
-        "kind": "paper",
         "mechanism": "laplace",
         "scale": {"gamma": 0.04},
         "queries": 81,
-        "model": None,
         "balanced_accuracy": [0.6],
         "epsilon": 1.3713,
         "accountant": "exact",

@@ -16,8 +16,9 @@ from fedkt.experiments.setting import fingerprint
 from fedkt.paper import private_levels
 from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
 from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, known_runs, table_of, verdicts
-from fedkt.paper.page import write_paper_page
+from fedkt.paper.page import private_part, write_paper_page
 from fedkt.paper.plans import read_plan, read_plans
+from fedkt.paper.private_federations import PartyNoise, ServerNoise
 from fedkt.paper.work import tables
 from fedkt.report import Report
 
@@ -178,6 +179,7 @@ def test_runs_are_made_once_whoever_needs_them_and_resume(folder, monkeypatch):
         ("subsets", 1),
         ("twin", 1),
         ("private", 0),
+        ("private-curve", 0),
     ]
     assert known_runs(folder / "results") == {}, "rehearsals are no results"
 
@@ -194,7 +196,7 @@ def test_the_page_is_one_file_with_the_tables_and_the_picture(folder):
     expected = {"subsets": {"digits": {"1": {"accuracy": 50.0}}}}
     table = table_of(plan, known(folder, {"1": [0.49, 0.52], "2": [0.8, 0.9]}), expected)
     empty = table_of(replace(plan, title="Not yet"), {}, expected)
-    private = private_levels.rows_of(REPOSITORY / "paper" / "results")
+    private = private_part(REPOSITORY / "paper", REPOSITORY / "paper" / "results")
     write_paper_page(folder / "page.html", [table, empty], private)
     page = (folder / "page.html").read_text()
     assert page.count("<svg") == 2
@@ -224,7 +226,7 @@ def test_the_papers_private_settings_are_all_planned():
     assert {name for name, _ in private_levels.planned(folder, quick=True)} == set(private_levels.QUICK)
 
 
-@pytest.mark.parametrize("side", [private_levels.ServerNoise, private_levels.PartyNoise], ids=["L1", "L2"])
+@pytest.mark.parametrize("side", [ServerNoise, PartyNoise], ids=["L1", "L2"])
 def test_noise_is_drawn_anew_on_students_or_teachers_that_are_trained_once(side):
     import numpy as np
     from sklearn.datasets import make_classification

@@ -103,14 +103,13 @@ def report(
     from fedkt.cli.output import stdout
     from fedkt.cli.paper_tables import print_table
     from fedkt.paper.outcome import counts_in_words, verdicts
-    from fedkt.paper.page import write_paper_page
-    from fedkt.paper.private_levels import rows_of
+    from fedkt.paper.page import private_part, write_paper_page
     from fedkt.paper.work import results_folder, tables
 
     found = tables(folder, quick=quick)
     for each in found:
         if each.reports:
             print_table(stdout, each)
-    write_paper_page(html, found, rows_of(results_folder(folder, quick=quick)))
+    write_paper_page(html, found, private_part(folder, results_folder(folder, quick=quick)))
     stdout.print(counts_in_words(verdicts(found)))
     stdout.print(f"The page with pictures is {html}.")

@@ -15,8 +15,6 @@ from fedkt.privacy.statement import rounded_up
 from fedkt.report import mean_and_spread
 
 MISPRINT = "MISPRINT"
-OWN = "own, epsilon "
-"""How the kind of our own choices begins; the ε follows."""
 
 
 def load_rows(path: Path) -> list[dict[str, Any]]:
@@ -25,9 +23,7 @@ def load_rows(path: Path) -> list[dict[str, Any]]:
     for line in path.read_text(encoding="utf-8").splitlines():
         group = json.loads(line)
         for row in group["rows"]:
-            # A calibrated noise depends on the parties' sizes, so its scale is not part of what a setting is.
-            scale = tuple(row["scale"].items()) if row["kind"] == "paper" else ()
-            key = (group["group"], row["kind"], row["queries"], row["model"], scale)
+            key = (group["group"], row["queries"], tuple(row["scale"].items()))
             entry = found.setdefault(
                 key,
                 {
@@ -72,18 +68,6 @@ PAPER_HEAD = (
     "ours, all draws",
     "balanced",
 )
-OWN_HEAD = (
-    "data",
-    "level",
-    "partition",
-    "ε",
-    "mechanism",
-    "k",
-    "learner",
-    "accuracy, all draws",
-    "balanced",
-    "without noise",
-)
 
 
 def paper_cells(rows: Sequence[dict[str, Any]], level: str) -> list[list[str]]:
@@ -91,7 +75,7 @@ def paper_cells(rows: Sequence[dict[str, Any]], level: str) -> list[list[str]]:
     lines = []
     for row in rows:
         dataset, of, partition = row["group"].rsplit("-", 2)
-        if row["kind"] != "paper" or of != level:
+        if of != level:
             continue
         misprint = " (misprint)" if row["paper_kind"] == MISPRINT else ""
         lines.append(
@@ -124,49 +108,19 @@ def paper_table(rows: Sequence[dict[str, Any]], level: str) -> str:
     return markdown(head, lines)
 
 
-def own_cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Our own choice of mechanism and queries at a given ε."""
-    lines = []
-    for row in rows:
-        if row["kind"] == "paper":
-            continue
-        dataset, level, partition = row["group"].rsplit("-", 2)
-        lines.append(
-            [
-                dataset,
-                level,
-                partition,
-                row["kind"].removeprefix(OWN),
-                row["mechanism"],
-                str(row["queries"]),
-                row["model"] or "own family",
-                spread(row["all"]),
-                spread(row["balanced"]),
-                spread(row["l0"]),
-            ]
-        )
-    return lines
-
-
-def own_table(rows: Sequence[dict[str, Any]]) -> str:
-    """The same as Markdown."""
-    return markdown(OWN_HEAD, own_cells(rows))
-
-
 def summary(rows: Sequence[dict[str, Any]]) -> str:
     """How much smaller the exact ε is, and where our accuracy stands."""
-    paper = [row for row in rows if row["kind"] == "paper"]
-    sound = [row for row in paper if row["paper_kind"] != MISPRINT]
+    sound = [row for row in rows if row["paper_kind"] != MISPRINT]
     ratios = [max(row["epsilons"]) / row["paper_epsilon"] for row in sound]
-    below = sum(max(row["epsilons"]) < row["paper_epsilon"] for row in paper)
-    better = sum(100 * np.median(row["first"]) >= row["paper_accuracy"] for row in paper)
-    dependent = [row for row in paper if row["paper_kind"] == "DD" and row["dependent"]]
+    below = sum(max(row["epsilons"]) < row["paper_epsilon"] for row in rows)
+    better = sum(100 * np.median(row["first"]) >= row["paper_accuracy"] for row in rows)
+    dependent = [row for row in rows if row["paper_kind"] == "DD" and row["dependent"]]
     near = sum(any(abs(value / row["paper_epsilon"] - 1) <= 0.05 for value in row["dependent"]) for row in dependent)
-    apart = [100 * np.median(row["first"]) - row["paper_accuracy"] for row in paper]
+    apart = [100 * np.median(row["first"]) - row["paper_accuracy"] for row in rows]
     return (
-        f"The exact ε is below the printed one in {below} of {len(paper)} settings; leaving misprints out, it is "
+        f"The exact ε is below the printed one in {below} of {len(rows)} settings; leaving misprints out, it is "
         f"{min(ratios):.2f} to {max(ratios):.2f} times the printed one. Our median accuracy is at or above the paper's "
-        f"in {better} of {len(paper)} settings; the difference is {np.mean(apart):+.1f} points on average "
+        f"in {better} of {len(rows)} settings; the difference is {np.mean(apart):+.1f} points on average "
         f"({min(apart):+.1f} to {max(apart):+.1f}). Of the {len(dependent)} settings whose printed ε depends on the "
         f"votes, {near} are within 5 % of ours on at least one seed."
     )

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedkt.algorithms.fedprox import MU
 from fedkt.experiments.results import Summary, read_report, stored, summarise
 from fedkt.experiments.tables import markdown, with_spread
+from fedkt.federation import Party, stacked
 from fedkt.report import Report
+from fedkt.votes import Labels
 
+LAID_ASIDE = 0.1
+"""The share of its rows that a party lays aside to be scored on."""
 COMMON = ("local_epochs", "learning_rate")
 """Settings that all methods have."""
+
+
+def lay_aside(parties: Sequence[Party]) -> tuple[list[Party], NDArray[Any], Labels]:
+    """The parties without the rows they lay aside, and these rows of all of them with their labels."""
+    kept, X, y = [], [], []
+    for party in parties:
+        order = np.random.default_rng(party.seed).permutation(len(party.y))
+        aside = np.sort(order[: int(LAID_ASIDE * len(order))])
+        rest = np.setdiff1d(np.arange(len(party.y)), aside)
+        kept.append(replace(party, X=party.X[rest], y=party.y[rest]))
+        X.append(party.X[aside])
+        y.append(party.y[aside])
+    return kept, stacked(X), np.concatenate(y)
 
 
 def read_tuning(path: Path) -> list[dict[str, Any]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fedkt.experiments.page import page_environment
-from fedkt.experiments.private_tables import OWN_HEAD, PAPER_HEAD, own_cells, paper_cells, summary
+from fedkt.experiments.private_tables import PAPER_HEAD, paper_cells, summary
 from fedkt.experiments.svg import made_unique
 from fedkt.paper import private_levels
 from fedkt.paper.markdown import MARKS, named
@@ -22,6 +21,8 @@ from fedkt.paper.outcome import (
     verdicts,
 )
 from fedkt.paper.pictures import picture_of
+from fedkt.paper.private_curve import curve_of
+from fedkt.paper.private_curve_tables import POINT_HEAD, REACH_HEAD, point_cells, reach_cells, targets
 from fedkt.paper.private_pictures import accuracy_by_epsilon
 from fedkt.transport.folder import write_atomically
 
@@ -61,15 +62,15 @@ class Private:
     grids: list[tuple[str, Sequence[str], list[list[str]]]]
 
 
-def write_paper_page(path: Path, tables: Sequence[Table], private: Sequence[dict[str, Any]] = ()) -> None:
-    """Write the page: no script, nothing loaded from anywhere. `private` are the rows of the private settings."""
+def write_paper_page(path: Path, tables: Sequence[Table], private: Private | None = None) -> None:
+    """Write the page: no script, nothing loaded from anywhere."""
     made = [table for table in tables if table.reports]
     versions = dict.fromkeys(tuple(report.versions.items()) for table in made for report in table.reports)
     page = (
         page_environment()
         .get_template("paper.html")
         .render(
-            private=private_part(private) if private else None,
+            private=private,
             sections=[section(table, number) for number, table in enumerate(made)],
             counts=counts_in_words(verdicts(made)),
             empty=[table.plan.title for table in tables if not table.reports],
@@ -97,17 +98,21 @@ def section(table: Table, number: int) -> Section:
     )
 
 
-def private_part(rows: Sequence[dict[str, Any]]) -> Private:
-    """The private settings: their tables, and accuracy against ε."""
+def private_part(folder: Path, results: Path) -> Private | None:
+    """The private settings: their tables, and accuracy against ε; None before the first is made."""
+    rows, curve = private_levels.rows_of(results), curve_of(results)
+    if not rows:
+        return None
     return Private(
         private_levels.TITLE,
         private_levels.WHERE,
         summary(rows),
-        made_unique(accuracy_by_epsilon(rows), "private"),
+        made_unique(accuracy_by_epsilon(rows, curve), "private"),
         [
+            ("At which ε our curve reaches what the paper reaches", REACH_HEAD, reach_cells(curve, targets(folder))),
+            ("Our curve", POINT_HEAD, point_cells(curve)),
             ("FedKT-L1: a party is protected", PAPER_HEAD, paper_cells(rows, "L1")),
             ("FedKT-L2: a record is protected", PAPER_HEAD, paper_cells(rows, "L2")),
-            ("Our own choice of noise", OWN_HEAD, own_cells(rows)),
         ],
     )
 

@@ -13,7 +13,8 @@
     quick = { dataset = "adult", parties = 5, partitions = [1, 2] }
 
 Everything else in a block of runs is a field of `Setting`, but for `seeds`, a number of its own, and `column`, another
-name for its column. `quick` replaces what it names when only a rehearsal is wanted: one seed, minutes.
+name for its column. `quick` replaces what it names when only a rehearsal is wanted: one
+seed, minutes; an empty list there leaves the block out.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from typing import Any
 from fedkt.errors import ConfigurationError
 from fedkt.experiments.runner import run_all
 from fedkt.experiments.setting import Setting, fingerprint
-from fedkt.paper import private_levels
+from fedkt.paper import private_curve, private_levels
 from fedkt.paper.outcome import Table, known_runs, read_expected, table_of
 from fedkt.paper.plans import Plan, out_of_reach, read_plans
 
-PRIVATE = "private"
+PRIVATE = {"private": private_levels, "private-curve": private_curve}
 """The private settings train once and draw much noise: they are no runs of a plan, but are made and kept like them."""
 
 
@@ -42,21 +42,24 @@ def overview(folder: Path, *, quick: bool = False) -> list[dict[str, Any]]:
         }
         for each in tables(folder, quick=quick)
     ]
-    made = private_levels.made(results_folder(folder, quick=quick))
-    private = {
-        "name": PRIVATE,
-        "title": private_levels.TITLE,
-        "where": private_levels.WHERE,
-        "runs": len(private_levels.planned(folder, quick=quick)),
-        "made": len(made),
-        "hours": sum(each["cpu_seconds"] for each in made.values()) / 3600,
-    }
-    return [*found, private]
+    for name, private in PRIVATE.items():
+        made = private.made(results_folder(folder, quick=quick))
+        found.append(
+            {
+                "name": name,
+                "title": private.TITLE,
+                "where": private.WHERE,
+                "runs": len(private.planned(folder, quick=quick)),
+                "made": len(made),
+                "hours": sum(each["cpu_seconds"] for each in made.values()) / 3600,
+            }
+        )
+    return found
 
 
 def chosen_names(folder: Path, asked: Sequence[str]) -> list[str]:
     """The names that were asked for, or a refusal that says which there are."""
-    there = [*read_plans(folder), PRIVATE]
+    there = [*read_plans(folder), *PRIVATE]
     unknown = [name for name in asked if name not in (*there, "all")]
     if unknown:
         raise ConfigurationError(f"There is no {unknown[0]!r}. Choose from: all, {', '.join(there)}.")
@@ -75,10 +78,11 @@ def make_missing(
 ) -> dict[str, str]:
     """Run what is in no file of the folder; datasets that cannot be had are left out and given back with the reason."""
     results = results_folder(folder, quick=quick)
-    if name == PRIVATE:
-        return private_levels.make_missing_groups(
+    if name in PRIVATE:
+        left_out: dict[str, str] = PRIVATE[name].make_missing_groups(
             folder, results, seeds=seeds, quick=quick, data_dir=data_dir, on_start=on_start
         )
+        return left_out
     return make_runs(read_plans(folder)[name], results, seeds, quick, data_dir, on_start, **options)
 
 

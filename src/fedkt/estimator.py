@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from fedkt.algorithms import FedKT
+from fedkt.algorithms import fedkt_with
 from fedkt.algorithms.levels import cautions
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, seed_for, simulate
@@ -55,7 +55,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         the catalogue.
     teacher, student, final : classifiers for one role only. Ensembles of trees are taught by single trees.
     partitions : cuts of a party's rows, and so students per party (s).
-    subsets : subsets of a cut, and so teachers per student (t).
+    subsets : subsets of a cut, and so teachers per student (t). Default: 5, and 1 for expert voting without noise.
+    voting : "consistent" (the paper's: a party's vote counts where its students agree), "expert" (a party is weighed by
+        its rows of each class, which it tells) or "expert-no-counts" (by what its students say).
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
@@ -82,7 +84,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         student: Any = None,
         final: Any = None,
         partitions: int | None = None,
-        subsets: int = 5,
+        subsets: int | None = None,
+        voting: str = "consistent",
         n_parties: int = 1,
         public_share: float = 0.2,
         party_estimators: Mapping[str, Any] | None = None,
@@ -101,6 +104,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.final = final
         self.partitions = partitions
         self.subsets = subsets
+        self.voting = voting
         self.n_parties = n_parties
         self.public_share = public_share
         self.party_estimators = party_estimators
@@ -118,7 +122,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
         """
-        algorithm = FedKT(
+        algorithm = fedkt_with(
+            self.voting,
             resolved(self.estimator),
             teacher=self.teacher,
             student=self.student,
@@ -195,7 +200,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             model=type(algorithm.model).__name__,
             parties=len(members),
             partitions=algorithm.partitions,
-            subsets=self.subsets,
+            subsets=algorithm.subsets,
             level=self.level,
             seed=seed,
             accuracy=None,

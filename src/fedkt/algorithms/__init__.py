@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from fedkt.algorithms.centralised import Centralised
+from fedkt.algorithms.expert import ExpertFedKT
 from fedkt.algorithms.fedavg import FedAvg
 from fedkt.algorithms.feddf import FedDF
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedkt_prox import FedKTProx
 from fedkt.algorithms.fedprox import FedProx
 from fedkt.algorithms.pate import PATE
+from fedkt.algorithms.pate_soft import SoftPATE
 from fedkt.algorithms.pfnm import PFNM
 from fedkt.algorithms.scaffold import Scaffold
 from fedkt.algorithms.solo import Solo
+from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm
 from fedkt.models.catalogue import trained_for
 
@@ -36,8 +39,32 @@ def local(model: Any, settings: dict[str, Any]) -> Any:
 
 
 def make_fedkt(model: Any, **settings: Any) -> FedKT:
-    """FedKT with the run's settings."""
-    return FedKT(model, **chosen(settings, *FEDKT_SETTINGS))
+    """FedKT as in its paper."""
+    return fedkt_with("consistent", model, **settings)
+
+
+VOTING = ("consistent", "expert", "expert-no-counts")
+"""How FedKT's server weighs its parties: one vote each where its students agree, or by who knows a class."""
+
+
+def fedkt_with(voting: str, model: Any, **settings: Any) -> FedKT:
+    """FedKT with this voting; None leaves a setting its default, which the voting may decide."""
+    if voting not in VOTING:
+        raise ConfigurationError(f"There is no voting {voting!r}. Choose one of: {', '.join(VOTING)}.")
+    given = chosen(settings, *FEDKT_SETTINGS)
+    if voting == "consistent":
+        return FedKT(model, **given)
+    return ExpertFedKT(model, counts=voting == "expert", **given)
+
+
+def make_expert(model: Any, **settings: Any) -> FedKT:
+    """FedKT whose parties are weighed by their class counts."""
+    return fedkt_with("expert", model, **settings)
+
+
+def make_expert_no_counts(model: Any, **settings: Any) -> FedKT:
+    """FedKT whose parties are weighed by what their students say."""
+    return fedkt_with("expert-no-counts", model, **settings)
 
 
 def make_fedkt_prox(model: Any, **settings: Any) -> FedKTProx:
@@ -75,6 +102,11 @@ def make_pate(model: Any, *, parties: int, teacher: Any = None, student: Any = N
     return PATE(model, teachers=parties, teacher=teacher, student=student)
 
 
+def make_pate_soft(model: Any, *, parties: int, teacher: Any = None, student: Any = None, **_: Any) -> SoftPATE:
+    """PATE whose teachers say how sure they are."""
+    return SoftPATE(model, teachers=parties, teacher=teacher, student=student)
+
+
 def make_solo(model: Any, **_: Any) -> Solo:
     """Every party alone."""
     return Solo(model)
@@ -96,18 +128,25 @@ ALGORITHMS: dict[str, Maker] = {
     "feddf": make_feddf,
     "pfnm": make_pfnm,
     "fedkt-prox": make_fedkt_prox,
+    "fedkt-expert": make_expert,
+    "fedkt-expert-no-counts": make_expert_no_counts,
+    "pate-soft": make_pate_soft,
 }
 
 __all__ = [
     "ALGORITHMS",
     "PATE",
     "PFNM",
+    "VOTING",
     "Centralised",
+    "ExpertFedKT",
     "FedAvg",
     "FedDF",
     "FedKT",
     "FedKTProx",
     "FedProx",
     "Scaffold",
+    "SoftPATE",
     "Solo",
+    "fedkt_with",
 ]

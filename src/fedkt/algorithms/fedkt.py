@@ -19,7 +19,7 @@ from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_studen
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
-from fedkt.models.base import count_rows, one_thread, take_rows
+from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import Problem, fit_group, is_neural, suited
 from fedkt.models.prediction import predict_all
@@ -169,18 +169,29 @@ class FedKT(Algorithm):
         self.check()
         with one_thread():
             labels, queries = self.noisy_labels(server, bundles) if self.level == "L1" else self.labels(server, bundles)
-            server.diary.figures["labels"] = [(queries, labels)]
-            answered = np.flatnonzero(labels != NO_VOTE)
-            if len(answered) == 0:
-                raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
-            rows = answered if queries is None else queries[answered]
-            final = suited(roles(self.model, final=self.final).final, server.public, server.image)
-            some = None if len(rows) == count_rows(server.public) else rows
-            problem = Problem(
-                final, server.public, labels[answered], server.rng(0, STUDY), some, "The server's final model"
-            )
-            model = fit_group([problem], len(server.classes))[0]
-        return Bundle("server", server.classes, (model,))
+            return Bundle("server", server.classes, (self.study(server, labels, queries),))
+
+    def final_model(self, server: Server) -> Any:
+        """Who studies at the server, untrained."""
+        return suited(roles(self.model, final=self.final).final, server.public, server.image)
+
+    def study(self, server: Server, labels: Labels, queries: Labels | None = None) -> FittedModel:
+        """The final model of the labelled public rows; rows that got no answer are left out."""
+        server.diary.figures["labels"] = [(queries, labels)]
+        answered = np.flatnonzero(labels != NO_VOTE)
+        if len(answered) == 0:
+            raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
+        rows = answered if queries is None else queries[answered]
+        some = None if len(rows) == count_rows(server.public) else rows
+        problem = Problem(
+            self.final_model(server),
+            server.public,
+            labels[answered],
+            server.rng(0, STUDY),
+            some,
+            "The server's final model",
+        )
+        return fit_group([problem], len(server.classes))[0]
 
     def labels(self, server: Server, bundles: Sequence[Bundle]) -> tuple[Labels, None]:
         """The winners of the consistent votes on all public rows: at L0, and at L2, where the students are private."""
@@ -239,7 +250,11 @@ class FedKT(Algorithm):
         return count_votes(students, len(server.classes))
 
     def predictions(self, server: Server, bundles: Sequence[Bundle]) -> Iterator[Votes]:
-        """Each party's students' predictions on the public rows; a party whose student fails is named and left out."""
+        """Each party's students' predictions on the public rows."""
+        return (answers for _, answers in self.heard(server, bundles))
+
+    def heard(self, server: Server, bundles: Sequence[Bundle]) -> Iterator[tuple[Bundle, Votes]]:
+        """What each party's students say about the public rows; a party whose student fails is named and left out."""
         tasks = [(bundle.models, server.public) for bundle in bundles]
         answers = in_parallel(ask, tasks, jobs=server.jobs)
         heard = 0
@@ -252,7 +267,7 @@ class FedKT(Algorithm):
                 server.diary.figures.setdefault("silent", {})[bundle.sender] = note
                 continue
             heard += 1
-            yield np.stack([each for each in answer if not isinstance(each, str)])
+            yield bundle, np.stack([each for each in answer if not isinstance(each, str)])
         if heard == 0:
             raise ModelError("No party sent students that can all be used; there is nothing to vote with.")
 

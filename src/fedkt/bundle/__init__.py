@@ -1,13 +1,14 @@
 """The one thing that crosses the wire: a party's models and what they are, as bytes.
 
     bundle.zip
-    ├── manifest.json    format, party, plan, classes, versions, at level L2 a privacy claim; name, size and SHA-256
-    │                    of every model, and kind and shape besides of every array
+    ├── manifest.json    format, party, plan, classes, versions, at level L2 a privacy claim, for expert voting the
+    │                    rows of each class; name, size and SHA-256 of every model, kind and shape besides of arrays
     ├── manifest.sig     64 bytes, Ed25519 over manifest.json; optional
     ├── models/0.onnx …  one per student
     └── arrays/0.bin …   weights, for methods that average them: little-endian numbers, nothing else
 
-There is no field for votes or anything else computed from a party's rows but what it trained; a claim at level L2 says
+There is no field for votes or anything else computed from a party's rows but what it trained, and the class counts
+where a plan says expert voting; a claim at level L2 says
 how many teachers voted, which is the number of rows where these are fewer than the agreed subsets. An array could hold
 anything, so who unpacks says which are expected, and FedKT's server expects none. Received bytes are distrusted in
 this order: sizes, names, signature, manifest, digests, plan, classes, arrays, graphs. Nothing is built before it is
@@ -58,6 +59,8 @@ class Bundle:
     """Named arrays of float32, float64 or int64, for algorithms that send weights."""
     claim: Claim | None = None
     """What the sender says its noise promises (level L2), not checked yet."""
+    counts: tuple[int, ...] | None = None
+    """How many rows of each class the sender says it has, where the vote weighs parties by them."""
 
 
 def pack(
@@ -109,6 +112,7 @@ def pack(
             files=tuple(files),
             arrays=tuple(entry for entry, _ in arrays),
             claim=claim if claim is not None else bundle.claim,
+            counts=bundle.counts,
         )
     except ValueError as reason:
         raise BundleError(f"The bundle of {bundle.sender!r} cannot be described: {reason}") from reason
@@ -131,6 +135,7 @@ def unpack(
     n_features: int,
     max_models: int | None = None,
     arrays: Mapping[str, tuple[int, ...]] | None = None,
+    counts: bool = False,
     parties: Collection[str] | None = None,
     keys: Mapping[str, str] | None = None,
     limits: Limits | None = None,
@@ -139,7 +144,8 @@ def unpack(
 
     `keys` maps party names to public keys: a party with a key must have signed. `parties` are those expected, None for
     any. `arrays` are those expected, by name and shape: exactly these must be there, None for none at all; whether they
-    are float32, float64 or int64 is the sender's choice. Who expects no models says `max_models=0`. `source` is what
+    are float32, float64 or int64 is the sender's choice. `counts` says whether the rows of each class must be told; if
+    not, they must not. Who expects no models says `max_models=0`. `source` is what
     messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from, check_names_and_shapes
@@ -169,6 +175,7 @@ def unpack(
     if len(manifest.files) > most:
         raise BundleError(f"{who} holds too many models: {len(manifest.files)}, where the plan allows {most}.")
     check_names_and_shapes(manifest.arrays, arrays, who)
+    _check_counts(manifest.counts, len(classes), wanted=counts, who=who)
     received = {
         entry.name: array_from(entry, archive.read(f"arrays/{place}.bin"), who)
         for place, entry in enumerate(manifest.arrays)
@@ -181,7 +188,9 @@ def unpack(
         except ModelError as reason:
             raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
         models.append(OnnxModel(graph, n_features, len(classes), f"model {place} of {manifest.party!r}"))
-    return Bundle(manifest.party, tuple(classes), tuple(models), manifest.plan, received, manifest.claim)
+    return Bundle(
+        manifest.party, tuple(classes), tuple(models), manifest.plan, received, manifest.claim, manifest.counts
+    )
 
 
 def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, limits: Limits | None = None) -> Manifest:
@@ -248,6 +257,18 @@ def _signer(text: bytes, signature: bytes | None, source: str, keys: Mapping[str
     raise BundleError(
         f"Bundle in {source}: the signature fits no key in the plan. It was changed, or signed by others."
     )
+
+
+def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, wanted: bool, who: str) -> None:
+    """Class counts are there where they are wanted and nowhere else, and there is one for each class."""
+    if not wanted:
+        if counts is not None:
+            raise BundleError(f"{who} tells how many rows of each class its party has, which nobody asked for.")
+        return
+    if counts is None:
+        raise BundleError(f"{who} does not tell how many rows of each class its party has, as was agreed on.")
+    if len(counts) != n_classes or sum(counts) == 0:
+        raise BundleError(f"{who} counts rows of {len(counts)} classes, {sum(counts)} in all; there are {n_classes}.")
 
 
 def _same(ours: Sequence[Label], theirs: Sequence[Label]) -> bool:

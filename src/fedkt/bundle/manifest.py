@@ -96,6 +96,8 @@ class Manifest(BaseModel):
     """Only where arrays are sent, sorted by name; without any, the field is left out."""
     claim: Claim | None = None
     """Only at level L2."""
+    counts: Annotated[tuple[Annotated[int, Field(ge=0, le=2**53)], ...], Field(max_length=100_000)] | None = None
+    """The party's rows of each class: only for expert voting."""
 
     @field_validator("arrays")
     @classmethod

@@ -18,7 +18,8 @@ def compare(
     algorithms: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: fedkt, solo, pate, centralised, fedavg, fedprox, scaffold, feddf, pfnm, fedkt-prox."
+            help="Comma-separated: fedkt, fedkt-expert, fedkt-expert-no-counts, solo, pate, pate-soft, centralised, "
+            "fedavg, fedprox, scaffold, feddf, pfnm, fedkt-prox."
         ),
     ] = "fedkt,solo,pate,centralised",
     seeds: Annotated[str, typer.Option(help="How many seeds (5 means 0 to 4), or which: 3-7 or 0,2,9.")] = "5",
@@ -27,7 +28,7 @@ def compare(
     partition: options.Partition = None,
     beta: options.Beta = 0.5,
     partitions: options.Partitions = None,
-    subsets: options.Subsets = 5,
+    subsets: options.Subsets = None,
     level: options.Level = "L0",
     mechanism: options.Mechanism = None,
     gamma: options.Gamma = None,

@@ -72,7 +72,17 @@ Partitions = Annotated[
     int | None,
     typer.Option(min=1, help="Cuts of a party's rows, one student each (s). Default: 2, and 1 where noise is on."),
 ]
-Subsets = Annotated[int, typer.Option(min=1, help="Subsets of a cut, one teacher each (t).")]
+Subsets = Annotated[
+    int | None,
+    typer.Option(min=1, help="Subsets of a cut, one teacher each (t). Default: 5; for expert voting without noise 1."),
+]
+Voting = Annotated[
+    str,
+    typer.Option(
+        help="consistent: a party has one vote where its students agree. expert: it is weighed by its rows of each "
+        "class, which it tells. expert-no-counts: by what its students say."
+    ),
+]
 Level = Annotated[
     str,
     typer.Option(

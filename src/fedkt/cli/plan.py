@@ -47,7 +47,14 @@ def new(
     final: options.Final = None,
     epochs: options.Epochs = None,
     partitions: options.Partitions = None,
-    subsets: options.Subsets = 5,
+    subsets: options.Subsets = None,
+    voting: options.Voting = "consistent",
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The most rows a party may say it has (expert voting), e.g. north=1200; any number of times."
+        ),
+    ] = None,
     level: options.Level = "L0",
     mechanism: options.Mechanism = None,
     gamma: options.Gamma = None,
@@ -105,6 +112,9 @@ def new(
       fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
       --level L2 --epsilon 2 --queries 40 --subsets 25 --budget 4
 
+      fedkt plan new --public public.csv --label outcome --classes a,b,c --party north --party south
+      --voting expert --rows north=1200 --rows south=800
+
       fedkt plan new --public scans/ --label finding --classes healthy,ill --party north --party south
       --model cnn --party-model south=forest --epochs 20
     """
@@ -145,6 +155,8 @@ def new(
         level=level,
         partitions=partitions,
         subsets=subsets,
+        voting=voting,
+        rows={name: count_of(text, "--rows") for name, text in pairs(rows, "--rows", "north=1200").items()},
         privacy={
             "mechanism": mechanism,
             "scale": dict(
@@ -222,6 +234,15 @@ def pairs(given: list[str] | None, option: str, example: str) -> dict[str, str]:
 def public_key(text: str) -> str:
     """A public key as text, read from its file where a file is named."""
     return Path(text).read_text(encoding="utf-8").strip() if text.endswith(".pub") else text
+
+
+def count_of(text: str, option: str) -> int:
+    """A number of rows, or a refusal in words."""
+    from fedkt.errors import ConfigurationError
+
+    if not whole_number(text) or int(text) < 1:
+        raise ConfigurationError(f"{option} takes a whole number of at least 1 after the =, got {text!r}.")
+    return int(text)
 
 
 def whole_number(text: str) -> bool:

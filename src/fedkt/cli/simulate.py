@@ -15,14 +15,17 @@ def simulate(
     extra: options.Extra = False,
     algorithm: Annotated[
         str,
-        typer.Option(help="fedkt, solo, pate, centralised, fedavg, fedprox, scaffold, feddf, pfnm or fedkt-prox."),
+        typer.Option(
+            help="fedkt, fedkt-expert, fedkt-expert-no-counts, solo, pate, pate-soft, centralised, fedavg, fedprox, "
+            "scaffold, feddf, pfnm or fedkt-prox."
+        ),
     ] = "fedkt",
     model: options.Model = None,
     parties: options.Parties = None,
     partition: options.Partition = None,
     beta: options.Beta = 0.5,
     partitions: options.Partitions = None,
-    subsets: options.Subsets = 5,
+    subsets: options.Subsets = None,
     level: options.Level = "L0",
     mechanism: options.Mechanism = None,
     gamma: options.Gamma = None,

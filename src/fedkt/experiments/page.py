@@ -50,10 +50,14 @@ WHAT_IT_IS = {
     "feddf": "averages of weights, distilled on the public rows",
     "pfnm": "one round, neurons matched",
     "fedkt-prox": "FedKT, then rounds of FedProx",
+    "fedkt-expert": "one message, parties weighed by their class counts",
+    "fedkt-expert-no-counts": "one message, parties weighed by what their students say",
+    "pate-soft": "upper bound: needs all rows in one place",
 }
 COMPARED_WITH = {
     "solo": "a party alone on average",
     "pate": "PATE on the pooled rows",
+    "pate-soft": "PATE with soft labels on the pooled rows",
     "centralised": "training on the pooled rows",
 }
 PARTITIONS_IN_WORDS = {

@@ -205,7 +205,7 @@ def chosen_noise(setting: Setting, data: Dataset, sizes: Sequence[int]) -> Noise
         delta=setting.delta,
         queries=number_of_queries(setting.queries, len(data.X_public)),
         partitions=setting.partitions or 1,
-        subsets=setting.subsets,
+        subsets=setting.subsets or 5,
         classes=len(data.classes),
         party_rows=sizes,
     )
@@ -269,7 +269,7 @@ def run_all(
     for number, setting in enumerate(settings):
         full = setting.filled()
         key = fingerprint(full)
-        unmeasured = key in known and known[key].bytes_sent is None and full.algorithm in ("fedkt", "fedkt-prox")
+        unmeasured = key in known and known[key].bytes_sent is None and full.algorithm.startswith("fedkt")
         if key not in known or (unmeasured and options.get("measure_bytes")):
             if on_start is not None:
                 on_start(number, full)

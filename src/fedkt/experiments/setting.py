@@ -11,7 +11,9 @@ from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
 
-ONE_SHOT = ("fedkt", "solo", "pate", "centralised", "pfnm")
+EXPERT = ("fedkt-expert", "fedkt-expert-no-counts")
+"""FedKT with expert voting."""
+ONE_SHOT = ("fedkt", *EXPERT, "solo", "pate", "pate-soft", "centralised", "pfnm")
 """Methods without rounds."""
 LOCAL = ("fedavg", "fedprox", "scaffold", "feddf", "pfnm", "fedkt-prox")
 """Methods whose parties train weights that the server sent."""
@@ -30,8 +32,9 @@ class Setting:
     partition: str | None = None
     beta: float = 0.5
     partitions: int | None = None
-    """s; None is 2 at L0 and 1 where noise is on."""
-    subsets: int = 5
+    """s; None is 2 at L0 and 1 where noise is on, and for expert voting."""
+    subsets: int | None = None
+    """t; None is 5, and 1 for expert voting without noise."""
     level: str = "L0"
     seed: int = 0
     teacher: str | None = None
@@ -77,11 +80,12 @@ class Setting:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
         if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
             raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
-        if self.party_models and self.algorithm not in ("fedkt", "solo"):
+        if self.party_models and self.algorithm not in ("fedkt", *EXPERT, "solo"):
             raise ConfigurationError(
-                f"Algorithm {self.algorithm!r} uses one model for all; only fedkt and solo take --party-models."
+                f"Algorithm {self.algorithm!r} uses one model for all; only fedkt, fedkt-expert and solo take "
+                "--party-models."
             )
-        if self.level != "L0" and self.algorithm != "fedkt":
+        if self.level != "L0" and self.algorithm not in ("fedkt", *EXPERT):
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; only fedkt does.")
         if self.algorithm in ONE_SHOT and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
@@ -94,6 +98,7 @@ class Setting:
                 "With the partition 'column' the data says who the parties are; leave the number of parties out, or "
                 "choose another partition."
             )
+        alone = self.algorithm in EXPERT and self.level == "L0"
         return replace(
             self,
             model=self.model or about.model,
@@ -104,7 +109,8 @@ class Setting:
             distil_epochs=self.distil_epochs if self.algorithm == "feddf" else None,
             mu=self.mu if self.algorithm in PULLED else None,
             participation=1.0 if self.algorithm in ONE_SHOT else self.participation,
-            partitions=(2 if self.level == "L0" else 1) if self.partitions is None else self.partitions,
+            partitions=self.partitions if self.partitions is not None else 2 if self.level == "L0" and not alone else 1,
+            subsets=self.subsets if self.subsets is not None else 1 if alone else 5,
         )
 
 

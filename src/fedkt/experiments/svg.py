@@ -33,6 +33,9 @@ COLOURS = {
     "feddf": GREEN,
     "fedkt-prox": BLUE,
     "pfnm": "#8C564B",
+    "fedkt-expert": RED,
+    "fedkt-expert-no-counts": PURPLE,
+    "pate-soft": "#8C564B",
 }
 NAMES = {
     "fedkt": "FedKT",
@@ -45,6 +48,9 @@ NAMES = {
     "feddf": "FedDF",
     "fedkt-prox": "FedKT-Prox",
     "pfnm": "PFNM",
+    "fedkt-expert": "FedKT, experts",
+    "fedkt-expert-no-counts": "FedKT, experts, no counts",
+    "pate-soft": "PATE, soft",
 }
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",

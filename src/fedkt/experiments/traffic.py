@@ -14,7 +14,9 @@ from fedkt.experiments.words import human_bytes, megabytes
 if TYPE_CHECKING:
     from fedkt.report import Report
 
-BOUNDS = ("solo", "pate", "centralised")
+BOUNDS = ("solo", "pate", "pate-soft", "centralised")
+ONE_MESSAGE = ("fedkt", "fedkt-expert", "fedkt-expert-no-counts")
+"""Methods whose parties send their students, once, and are sent nothing."""
 """Nothing travels in these: a party alone, or rows that nobody may pool."""
 ONE_MODEL_DOWN = ("fedavg", "fedprox", "feddf", "pfnm", "fedkt-prox")
 """Methods whose server sends one network and nothing else; SCAFFOLD sends a control variate with it."""
@@ -82,7 +84,9 @@ def model_bytes(reports: Sequence[Report]) -> float | None:
 
 def formula(algorithm: str) -> str:
     """The bytes of an algorithm as the paper counts them; SCAFFOLD sends control variates as large as its weights."""
-    known = {"fedkt": "n·s·M", "fedkt-prox": "n·M·(s+2·(r−1))", "scaffold": "4·n·M·r"}
+    if kind(algorithm) in ONE_MESSAGE:
+        return "n·s·M"
+    known = {"fedkt-prox": "n·M·(s+2·(r−1))", "scaffold": "4·n·M·r"}
     return known.get(kind(algorithm), "2·n·M·r")
 
 
@@ -91,7 +95,7 @@ def predicted(report: Report, model: float | None) -> float | None:
     if model is None:
         return None
     sending = taking_part(report) * model
-    if kind(report.algorithm) not in ("fedkt", "fedkt-prox"):
+    if kind(report.algorithm) not in (*ONE_MESSAGE, "fedkt-prox"):
         return (4 if kind(report.algorithm) == "scaffold" else 2) * sending * report.rounds
     if report.partitions is None:
         return None
@@ -105,7 +109,7 @@ def taking_part(report: Report) -> int:
 
 def received_by(report: Report) -> int | None:
     """The bytes the parties received: none where the only round begins at the parties."""
-    return 0 if report.bytes_received is None and kind(report.algorithm) == "fedkt" else report.bytes_received
+    return 0 if report.bytes_received is None and kind(report.algorithm) in ONE_MESSAGE else report.bytes_received
 
 
 @dataclass(frozen=True, eq=False)

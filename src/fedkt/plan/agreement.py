@@ -17,7 +17,18 @@ from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
-from fedkt.plan.parts import MAX_CLASSES, MAX_PARTIES, Class, Level, Member, ModelChoice, Part, PublicRows, Text
+from fedkt.plan.parts import (
+    MAX_CLASSES,
+    MAX_PARTIES,
+    Class,
+    Level,
+    Member,
+    ModelChoice,
+    Part,
+    PublicRows,
+    Text,
+    Voting,
+)
 from fedkt.plan.privacy import Privacy, rounded_budget, run_price
 
 if TYPE_CHECKING:
@@ -33,8 +44,10 @@ class Plan(Part):
     task: Text
     classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES)
     level: Level = "L0"
-    partitions: Annotated[int, Field(ge=1, le=1_000)] = 2
-    subsets: Annotated[int, Field(ge=1, le=100_000)] = 5
+    partitions: Annotated[int, Field(ge=1, le=1_000)]
+    subsets: Annotated[int, Field(ge=1, le=100_000)]
+    voting: Voting = "consistent"
+    """How the server weighs the parties: see `fedkt.algorithms.VOTING`."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | Literal["private"] = 0
     """A number that everybody derives their own generator from, or "private": everybody draws and keeps their own."""
     min_parties: Annotated[int, Field(ge=1)] | None = None
@@ -55,6 +68,18 @@ class Plan(Part):
             raise ValueError(
                 f"privacy is missing: level {self.level} needs a noise, that is a [privacy] table with mechanism, "
                 "scale, queries and delta"
+            )
+        if self.voting != "consistent" and self.level == "L1":
+            raise ValueError("voting: at level L1 every party has one vote, which the noise hides. Choose consistent")
+        if self.voting == "expert" and self.level == "L2":
+            raise ValueError(
+                "voting: at level L2 class counts would be a release that nothing pays for. Choose expert-no-counts, "
+                "or consistent"
+            )
+        if self.voting == "expert-no-counts" and len(self.classes) == 2:
+            raise ValueError(
+                "voting: with two classes, who knows which cannot be told from what students say. Choose expert, or "
+                "consistent"
             )
         if self.privacy is not None:
             from fedkt.algorithms.fedkt import number_of_queries
@@ -97,6 +122,12 @@ class Plan(Part):
         if self.privacy is None:
             # A plan without noise says what it said before there was any.
             del said["privacy"]
+        if self.voting == "consistent":
+            # The paper's own voting goes without saying.
+            del said["voting"]
+        for member in said["parties"]:
+            if member["rows"] is None:
+                del member["rows"]
         if self.models.epochs is None:
             # Nor does one without networks say anything about them.
             del said["models"]["epochs"]
@@ -117,11 +148,12 @@ class Plan(Part):
 
     def algorithm(self) -> FedKT:
         """FedKT as agreed."""
-        from fedkt.algorithms import FedKT
+        from fedkt.algorithms import fedkt_with
         from fedkt.models.catalogue import trained_for
 
         chosen = self.models
-        return FedKT(
+        return fedkt_with(
+            self.voting,
             trained_for(chosen.default, chosen.epochs),
             teacher=trained_for(chosen.teacher, chosen.epochs),
             student=trained_for(chosen.student, chosen.epochs),
@@ -132,6 +164,11 @@ class Plan(Part):
             noise=None if self.privacy is None else self.privacy.noise,
             queries=1.0 if self.privacy is None else self.privacy.queries,
         )
+
+    @property
+    def counts(self) -> bool:
+        """Whether parties tell how many rows of each class they have."""
+        return self.voting == "expert"
 
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""

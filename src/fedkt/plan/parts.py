@@ -71,6 +71,14 @@ def _known_level(level: str) -> str:
     return level
 
 
+def _known_voting(voting: str) -> str:
+    from fedkt.algorithms import VOTING
+
+    if voting not in VOTING:
+        raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(VOTING)}")
+    return voting
+
+
 def _public_key(text: str) -> str:
     try:
         check_public(text)
@@ -82,6 +90,7 @@ def _public_key(text: str) -> str:
 Family = Annotated[str, AfterValidator(_known_model)]
 PartyName = Annotated[str, AfterValidator(_safe_name)]
 Level = Annotated[str, AfterValidator(_known_level)]
+Voting = Annotated[str, AfterValidator(_known_voting)]
 PublicKey = Annotated[str, AfterValidator(_public_key)]
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 Class = Text | Annotated[int, Field(ge=-(2**53), le=2**53)]
@@ -121,3 +130,5 @@ class Member(Part):
     name: PartyName
     key: PublicKey | None = None
     """Its Ed25519 public key; with one, only a bundle it signed is accepted."""
+    rows: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    """The most rows it may say it has, where the vote weighs it by them; None for any number."""

@@ -37,26 +37,31 @@ def make_plan(
     task: str | None = None,
     level: str = "L0",
     partitions: int | None = None,
-    subsets: int = 5,
+    subsets: int | None = None,
+    voting: str = "consistent",
+    rows: Mapping[str, int] | None = None,
     privacy: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Plan:
     """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
 
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
-    delta and budget (by default what one run costs). `settings` are teacher, student, final, epochs, seed and
+    delta and budget (by default what one run costs). `rows` are the most that a party may say it has, for expert
+    voting. `settings` are teacher, student, final, epochs, seed and
     min_parties.
     """
-    strangers = [name for name in (keys or {}) if name not in parties]
-    if strangers:
-        raise PlanError(f"A key was given for {strangers[0]!r}, which is not among the parties: {', '.join(parties)}.")
+    for what, named in (("A key was", keys), ("Rows were", rows)):
+        strangers = [name for name in (named or {}) if name not in parties]
+        if strangers:
+            raise PlanError(f"{what} given for {strangers[0]!r}, which is not among the parties: {', '.join(parties)}.")
     # Formats that do not name their label call it what we say; in the others it need not be there.
     table = read_table(public, label=None if names_its_label(public) else label)
     if label in categorical or label in ignore:
         raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
     models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
-    cuts = partitions if partitions is not None else 2 if level == "L0" else 1
+    cuts = partitions if partitions is not None else default_partitions(level, voting)
+    parts = subsets if subsets is not None else default_subsets(level, voting)
     noise = settled(
         privacy or {},
         level=level,
@@ -64,7 +69,7 @@ def make_plan(
         classes=len(classes),
         parties=len(parties),
         partitions=cuts,
-        subsets=subsets,
+        subsets=parts,
     )
     said: dict[str, Any] = {
         "format": FORMAT,
@@ -72,16 +77,27 @@ def make_plan(
         "classes": list(classes),
         "level": level,
         "partitions": cuts,
-        "subsets": subsets,
+        "subsets": parts,
+        "voting": voting,
         "privacy": noise,
         "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
         "models": {"default": model, "parties": dict(party_models or {}), **models},
-        "parties": [{"name": name, "key": (keys or {}).get(name)} for name in parties],
+        "parties": [{"name": name, "key": (keys or {}).get(name), "rows": (rows or {}).get(name)} for name in parties],
         "schema": schema.model_dump(mode="json"),
         **settings,
     }
     plan = _validated(said, "The new plan")
     return plan if plan.privacy is None else with_budget(plan)
+
+
+def default_partitions(level: str, voting: str) -> int:
+    """s where nobody chose it: a partition is a release of its own where noise is on, and experts need one student."""
+    return 2 if level == "L0" and voting == "consistent" else 1
+
+
+def default_subsets(level: str, voting: str) -> int:
+    """t where nobody chose it: without noise an expert's one teacher had better see all rows."""
+    return 1 if level == "L0" and voting != "consistent" else 5
 
 
 def with_budget(plan: Plan) -> Plan:
@@ -133,8 +149,9 @@ def parse_plan(data: bytes, source: str) -> Plan:
 
 
 def _validated(said: dict[str, Any], source: str) -> Plan:
-    # Every partition of a party is a release of its own, so the paper advises one where noise is on.
-    said.setdefault("partitions", 2 if said.get("level", "L0") == "L0" else 1)
+    shape = str(said.get("level", "L0")), str(said.get("voting", "consistent"))
+    said.setdefault("partitions", default_partitions(*shape))
+    said.setdefault("subsets", default_subsets(*shape))
     try:
         # By way of JSON: strict, but lists may be tuples. Dates and infinities have no JSON and no place in a plan.
         text = json.dumps(said, allow_nan=False)

@@ -23,6 +23,15 @@ LEVELS = {
     "L1": "noise at the server protects each party; the server sees the students without noise",
     "L2": "noise at the parties protects each record before anything leaves",
 }
+VOTING = {
+    "consistent": "the server counts a party's vote where all its students agree",
+    "expert": "the server weighs a party's vote on a class by its share of the class's rows, which every party tells",
+    "expert-no-counts": "the server weighs a party's vote on a class by how often its students name the class",
+}
+COUNTED = (
+    "  Every party tells the server how many of its rows have each label: whoever reads its bundle knows that much",
+    "  about it, exactly.",
+)
 UNPROTECTED = (
     "  Level L0 adds no noise: epsilon is infinite. A student is trained on labels that the party's rows decided,",
     "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
@@ -49,10 +58,11 @@ def to_toml(plan: Plan) -> str:
         ("level", LEVELS[plan.level]),
         ("partitions", "s: how often a party cuts its rows; it sends one student per cut"),
         ("subsets", "t: subsets of a cut; one teacher is trained on each and never leaves the party"),
+        ("voting", VOTING[plan.voting]),
         ("seed", 'a number: everybody\'s training can be repeated; "private": everybody draws and keeps their own'),
         ("min_parties", "the server needs at least so many parties"),
     ):
-        if key in said:
+        if key in said and said[key] != "consistent":
             document.add(key, tomlkit.item(said[key]).comment(why))
     if plan.privacy is not None:
         private = tomlkit.table()
@@ -151,16 +161,16 @@ def explain(plan: Plan) -> str:
             f"{students} a party."
         ),
         *_wrapped(
-            "The server counts a party's vote where all its students agree"
+            f"{sentence(VOTING[plan.voting])}"
             f"{f', on {asked}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
             f"({chosen.final or chosen.default})."
         ),
         "",
         "What travels, once",
         f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests"
-        f"{', privacy claim' * (plan.level == 'L2')}).",
-        f"  Rows, labels, teachers{' and votes' if plan.level == 'L2' else ', votes and row counts'} stay with the "
-        "party.",
+        f"{', privacy claim' * (plan.level == 'L2')}{', the rows of each class' * plan.counts}).",
+        f"  Rows, labels, teachers{' and votes' if plan.level == 'L2' or plan.counts else ', votes and row counts'} "
+        "stay with the party.",
     ]
     if plan.level == "L2":
         lines.append(
@@ -173,7 +183,7 @@ def promised(plan: Plan) -> list[str]:
     """What the noise promises, and what nobody promises, in words."""
     price = plan.price()
     if plan.privacy is None or price is None:
-        return ["What is not protected", *UNPROTECTED]
+        return ["What is not protected", *UNPROTECTED, *(COUNTED if plan.counts else ())]
     from fedkt.algorithms.levels import cautions
 
     said = statement(plan.level, price)
@@ -200,6 +210,11 @@ def promised(plan: Plan) -> list[str]:
         )
     lines += [line for caution in cautions(plan.level, price, sizes) for line in _wrapped(f"Caution: {caution}")]
     return [*lines, "", "What is not protected", *_wrapped(said.not_protected)]
+
+
+def sentence(words: str) -> str:
+    """The words with a capital letter."""
+    return words[:1].upper() + words[1:]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -100,6 +100,7 @@ def look(plan: Plan, path: Path) -> Arrival:
             classes=plan.classes,
             n_features=plan.columns.n_features,
             max_models=plan.partitions,
+            counts=plan.counts,
             parties=plan.names,
             keys=plan.keys,
             limits=limits,
@@ -111,8 +112,17 @@ def look(plan: Plan, path: Path) -> Arrival:
         held = "1 student" if len(bundle.models) == 1 else f"{len(bundle.models)} students"
         reason_ = f"it holds {held}, but {plan.partitions} were agreed on (partitions)."
         return Arrival(name, bundle.sender, reason_, bytes=len(data), sha256=digest)
-    fault = claim_fault(plan, bundle.claim)
+    fault = claim_fault(plan, bundle.claim) or count_fault(plan, bundle)
     return Arrival(name, bundle.sender, fault, None if fault else bundle, len(data), digest)
+
+
+def count_fault(plan: Plan, bundle: Bundle) -> str:
+    """Why a party's class counts are not believed, or nothing where they are."""
+    member = plan.parties[plan.names.index(bundle.sender)]
+    told = sum(bundle.counts or ())
+    if member.rows is not None and told > member.rows:
+        return f"it says that its party has {told} rows, more than the {member.rows} agreed on in the plan."
+    return ""
 
 
 def claimed_sender(data: bytes, source: str) -> str | None:

@@ -1,0 +1,192 @@
+"""FedKT with expert voting: a party's vote on a class counts by its share of the rows of that class.
+
+In Algorithm 1 a party that has hardly seen a class votes on it like everybody else. Here each party also says how many
+rows of each class it has, and the server weighs it by that (see `fedkt.experts` for the arithmetic and what it
+assumes). Students that give probabilities are asked for them: their fixed point is what a model of the pooled rows
+would say. A final network learns it as it is, another final model the likeliest class. Of students that only name a
+class, as all do that have travelled, the votes are weighed.
+
+Without noise subsets buy nothing: one teacher sees all rows of its party, and one student is sent instead of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.algorithms.fedkt import FedKT
+from fedkt.algorithms.pate import STUDY, TIES
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError, ModelError
+from fedkt.experts import (
+    TOLERANCE,
+    Matrix,
+    expert_votes,
+    pooled_posterior,
+    pulled_back,
+    shares_of,
+)
+from fedkt.federation import Party, Server, Side
+from fedkt.models.base import FittedModel, one_thread, prepared
+from fedkt.models.catalogue import Roles, roles
+from fedkt.models.ensemble import is_neural
+from fedkt.votes import count_votes, winners
+
+HEAVY = 0.5
+"""A party with more than this part of all rows outvotes the others together, and the report says so."""
+
+
+class ExpertFedKT(FedKT):
+    """FedKT whose server weighs each party by its class counts, or (`counts=False`) by what its students say.
+
+    The settings are those of `FedKT`; there is one partition, and without noise one subset, unless they are chosen; a
+    single teacher is of its student's own family.
+    """
+
+    name = "fedkt-expert"
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        counts: bool = True,
+        partitions: int = 1,
+        subsets: int | None = None,
+        level: str = "L0",
+        **settings: Any,
+    ) -> None:
+        subsets = (1 if level == "L0" else 5) if subsets is None else subsets
+        super().__init__(model, partitions=partitions, subsets=subsets, level=level, **settings)
+        self.counts = counts
+
+    def check(self) -> None:
+        """Refuse settings that cannot work, before anything is trained."""
+        super().check()
+        if self.level == "L1":
+            raise ConfigurationError(
+                "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
+                "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
+            )
+        if self.level == "L2" and self.counts:
+            raise ConfigurationError(
+                "At level L2 class counts would be a release of their own that nothing pays for. Choose expert voting "
+                "without counts, or consistent voting."
+            )
+
+    def chosen(self, party: Party) -> Roles:
+        """Who teaches and who studies at this party."""
+        found = super().chosen(party)
+        if self.subsets > 1 or self.teacher is not None:
+            return found
+        # A tree is the usual teacher because many of them disagree usefully; one alone only knows less.
+        return roles(found.student, teacher=found.student)
+
+    def bundle(self, party: Party) -> Bundle:
+        """The party's students, and its class counts."""
+        sent = super().bundle(party)
+        if not self.counts:
+            return sent
+        counted = tuple(int(each) for each in np.bincount(party.y, minlength=len(party.classes)))
+        return Bundle(sent.sender, sent.classes, sent.models, counts=counted)
+
+    def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+        """The final model, trained on the public rows as the parties' experts label them."""
+        self.check()
+        if not self.counts and len(server.classes) == 2:
+            raise ConfigurationError(
+                "With two classes, who knows which of them cannot be told from what the students say. Let the parties "
+                "send their class counts, or choose consistent voting."
+            )
+        with one_thread():
+            soft = all(speaks_softly(each) for bundle in bundles for each in bundle.models)
+            voting, opinions = self.opinions(server, bundles, soft=soft)
+            counts = self.counted(voting, opinions)
+            scores = self.weigh(server, voting, opinions, counts, soft=soft)
+            labels = winners(scores, server.rng(0, TIES))
+            final = self.final_model(server)
+            if soft and is_neural(final):
+                server.diary.figures["labels"] = [(None, labels)]
+                return Bundle("server", server.classes, (softly_taught(final, server, scores),))
+            return Bundle("server", server.classes, (self.study(server, labels),))
+
+    def opinions(
+        self, server: Server, bundles: Sequence[Bundle], *, soft: bool
+    ) -> tuple[list[Bundle], list[NDArray[np.float32]]]:
+        """Who is heard, and what each says about every public row: a distribution over the classes."""
+        n_classes = len(server.classes)
+        if soft:
+            return list(bundles), [mean_probabilities(bundle, server) for bundle in bundles]
+        voting, fractions = [], []
+        for bundle, answers in self.heard(server, bundles):
+            voting.append(bundle)
+            fractions.append((count_votes(answers, n_classes) / len(answers)).astype(np.float32))
+        return voting, fractions
+
+    def counted(self, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
+        """Each party's rows of each class, as it says; or how often its students name the class."""
+        if not self.counts:
+            return np.array([each.sum(axis=0, dtype=np.float64) for each in opinions])
+        silent = [bundle.sender for bundle in voting if bundle.counts is None]
+        if silent:
+            raise ModelError(f"Party {silent[0]!r} did not say how many rows of each class it has.")
+        return np.array([bundle.counts for bundle in voting], dtype=np.float64)
+
+    def weigh(
+        self,
+        server: Server,
+        voting: Sequence[Bundle],
+        opinions: Sequence[NDArray[np.float32]],
+        counts: Matrix,
+        *,
+        soft: bool,
+    ) -> Matrix:
+        """What the parties say together about each public row, pulled back where it strays from their prior."""
+        shares = shares_of(counts)
+        scores = pooled_posterior(opinions, shares) if soft else expert_votes(opinions, shares)
+        figures = server.diary.figures
+        figures["voters"] = len(voting)
+        figures["weights"] = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
+        if self.counts:
+            prior = counts.sum(axis=0) / counts.sum()
+            scores, strayed = pulled_back(scores, prior)
+            figures["strayed"] = strayed
+            if strayed > TOLERANCE:
+                server.diary.say(
+                    f"The labels' class shares strayed from those of the parties' rows by {strayed:.1%}, and were "
+                    f"pulled back to {TOLERANCE:.0%}. This is right where the public rows resemble all parties' rows "
+                    "together, and wrong where they do not."
+                )
+            warn_of_heavy_parties(server, voting, counts)
+        return scores
+
+
+def speaks_softly(model: Any) -> bool:
+    """Whether a student says how sure it is; one that has travelled only names a class."""
+    return isinstance(model, FittedModel) and (model.estimator is None or hasattr(model.estimator, "predict_proba"))
+
+
+def mean_probabilities(bundle: Bundle, server: Server) -> NDArray[np.float32]:
+    """What a party's students say on average."""
+    said = [model.predict_proba(server.public, len(server.classes)) for model in bundle.models]  # type: ignore[attr-defined]
+    mean: NDArray[np.float32] = np.mean(said, axis=0).astype(np.float32)
+    return mean
+
+
+def softly_taught(network: Any, side: Side, labels: Matrix) -> FittedModel:
+    """A network that learns the distribution over the classes on each public row."""
+    own = prepared(network, side.rng(0, STUDY)).set_params(classes=range(len(side.classes)))
+    own.fit_soft(side.public, labels)
+    return FittedModel(own, np.arange(len(side.classes)), own.n_features_in_)
+
+
+def warn_of_heavy_parties(server: Server, voting: Sequence[Bundle], counts: Matrix) -> None:
+    """Say who outweighs all others together: nobody can check a count."""
+    for bundle, part in zip(voting, counts.sum(axis=1) / counts.sum(), strict=True):
+        if part > HEAVY and len(voting) > 1:
+            server.diary.say(
+                f"Party {bundle.sender!r} says it has {part:.0%} of all rows, so its word outweighs all others. Make "
+                "sure that this is so: nobody can check the counts from here."
+            )

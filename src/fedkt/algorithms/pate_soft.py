@@ -1,0 +1,49 @@
+"""PATE with soft labels: the teachers say how sure they are, and a student network learns their mean.
+
+What PATE could do without its vote, on the pooled rows: the bound that expert voting is held to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedkt.algorithms.expert import softly_taught
+from fedkt.algorithms.pate import PATE, Lesson, studying, suited_roles
+from fedkt.algorithms.training import train_models
+from fedkt.bundle import Bundle
+from fedkt.federation import Party
+from fedkt.models.base import one_thread
+from fedkt.models.catalogue import roles
+from fedkt.models.ensemble import fit_group, is_neural
+from fedkt.parallel import counted
+
+
+class SoftPATE(PATE):
+    """PATE whose public rows are labelled by the mean of the teachers' probabilities."""
+
+    name = "pate-soft"
+
+    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
+        """A student of the teachers' mean: of the mean itself if it is a network, else of the likeliest class."""
+        chosen = suited_roles(roles(self.model, teacher=self.teacher, student=self.student), party)
+        lesson = Lesson(party, 0, chosen, subsets=self.teachers)
+        n_classes = len(party.classes)
+        with one_thread():
+            done = counted(party.progress, len(lesson.teachers) + 1)
+            teachers = train_models(
+                lesson.teachers,
+                n_classes,
+                jobs=party.jobs,
+                done=done,
+                say=party.diary.say,
+                what="teachers",
+            )
+            mean = np.mean([teacher.predict_proba(party.public, n_classes) for teacher in teachers], axis=0)
+            labels = mean.argmax(axis=1)
+            party.diary.figures.setdefault("labels", []).append((None, labels))
+            if is_neural(chosen.student):
+                student = softly_taught(chosen.student, party, mean)
+            else:
+                student = fit_group([studying(lesson, labels)], n_classes)[0]
+        done(1)
+        return Bundle(party.name, party.classes, (student,))

@@ -1,0 +1,150 @@
+"""FedKT with expert voting: who is weighed how, what is sent, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
+from fedkt.bundle import Bundle, pack, unpack
+from fedkt.errors import BundleError, ConfigurationError
+from fedkt.federation import Party, Server, simulate
+from fedkt.models.catalogue import as_estimator
+from fedkt.privacy import Laplace
+
+CLASSES = (0, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    """Three classes that overlap; two parties know the first well, six others have hardly seen it and outvote them."""
+    rng = np.random.default_rng(0)
+
+    def rows(y):
+        centres = np.array([[0.0, 0.0], [1.6, 0.0], [0.0, 1.6]])
+        return (centres[y] + rng.normal(0, 0.7, (len(y), 2))).astype(np.float32), y
+
+    counts = [[400, 20, 20]] * 2 + [[4, 100, 100]] * 6
+    prior = np.sum(counts, axis=0) / np.sum(counts)
+    public, truth = rows(rng.choice(3, 600, p=prior))
+    parties = []
+    for number, each in enumerate(counts):
+        X, y = rows(np.repeat(np.arange(3), each))
+        parties.append(Party(public, CLASSES, number, name=f"p{number}", X=X, y=y))
+    return parties, Server(public, CLASSES, 99), truth
+
+
+def fresh(parties):
+    return [Party(p.public, p.classes, p.seed, name=p.name, X=p.X, y=p.y) for p in parties]
+
+
+def accuracy(algorithm, skewed):
+    parties, server, truth = skewed
+    outcome = simulate(algorithm, fresh(parties), Server(server.public, server.classes, server.seed))
+    return np.mean(outcome.final.models[0].predict(server.public) == truth), outcome
+
+
+def test_who_knows_a_class_is_not_outvoted(skewed):
+    plain, _ = accuracy(FedKT("logistic", partitions=1, subsets=1), skewed)
+    weighed, outcome = accuracy(ExpertFedKT("logistic"), skewed)
+    assert weighed > plain + 0.04
+    weights = outcome.server.figures["weights"]
+    assert sum(weights.values()) == pytest.approx(1)
+    assert {"p0", "p1"} == set(sorted(weights, key=lambda name: -weights[name])[:2])
+
+
+def test_students_that_only_name_a_class_are_weighed_too(skewed):
+    plain, _ = accuracy(FedKT("svm", partitions=1, subsets=1), skewed)
+    weighed, _ = accuracy(ExpertFedKT("svm"), skewed)
+    assert not hasattr(as_estimator("svm"), "predict_proba")
+    assert weighed > plain + 0.02
+
+
+def test_networks_are_asked_how_sure_they_are(skewed, monkeypatch):
+    pytest.importorskip("torch")
+    from fedkt.algorithms import expert
+
+    asked, softly = [], expert.softly_taught
+    monkeypatch.setattr(expert, "softly_taught", lambda *given: asked.append(given) or softly(*given))
+    found, _ = accuracy(ExpertFedKT("mlp"), skewed)
+    assert found > 0.8
+    (labels,) = (given[2] for given in asked)
+    assert np.allclose(labels.sum(axis=1), 1)
+    assert (labels.max(axis=1) < 0.999).any()
+
+
+def test_only_what_was_agreed_on_is_sent(skewed):
+    parties, server, _ = skewed
+    party = fresh(parties)[1]
+    sent = ExpertFedKT("tree").party_step(party, None)
+    assert sent.counts == (400, 20, 20)
+    assert len(sent.models) == 1
+    assert ExpertFedKT("tree", counts=False).party_step(fresh(parties)[1], None).counts is None
+    assert FedKT("tree").party_step(fresh(parties)[1], None).counts is None
+    packed = pack(sent, check_rows=server.public)
+    wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2}
+    assert unpack(packed, **wanted, counts=True).counts == sent.counts
+    with pytest.raises(BundleError, match="nobody asked for"):
+        unpack(packed, **wanted)
+    plain = pack(Bundle("p1", CLASSES, sent.models), check_rows=server.public)
+    with pytest.raises(BundleError, match="does not tell how many rows"):
+        unpack(plain, **wanted, counts=True)
+
+
+@pytest.mark.parametrize("counts", [(1, 2), (0,) * 3, (1,) * 4], ids=["too few", "no rows", "too many"])
+def test_counts_that_do_not_fit_the_classes_are_refused(skewed, counts):
+    parties, server, _ = skewed
+    sent = ExpertFedKT("tree").party_step(fresh(parties)[1], None)
+    packed = pack(Bundle("p1", sent.classes, sent.models, counts=counts), check_rows=server.public)
+    with pytest.raises(BundleError, match="counts rows of"):
+        unpack(packed, source="x", plan="", classes=CLASSES, n_features=2, counts=True)
+
+
+def test_a_single_teacher_is_of_its_students_family(skewed):
+    parties, _, _ = skewed
+    assert type(ExpertFedKT("forest").chosen(parties[0]).teacher).__name__ == "RandomForestClassifier"
+    assert isinstance(ExpertFedKT("forest", subsets=3).chosen(parties[0]).teacher, DecisionTreeClassifier)
+    assert isinstance(ExpertFedKT("forest", teacher="tree").chosen(parties[0]).teacher, DecisionTreeClassifier)
+
+
+def test_a_party_with_most_of_the_rows_is_named(skewed):
+    parties, server, _ = skewed
+    bundles = [ExpertFedKT("tree").party_step(party, None) for party in fresh(parties)]
+    boasting = [Bundle(each.sender, each.classes, each.models, counts=each.counts) for each in bundles]
+    boasting[1] = Bundle("p1", bundles[1].classes, bundles[1].models, counts=tuple(100 * n for n in bundles[1].counts))
+    listening = Server(server.public, server.classes, 99)
+    ExpertFedKT("tree").server_step(listening, boasting)
+    assert any("'p1' says it has" in note for note in listening.diary.notes)
+    quiet = Server(server.public, server.classes, 99)
+    ExpertFedKT("tree").server_step(quiet, bundles)
+    assert not any("says it has" in note for note in quiet.diary.notes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"voting": "expert", "level": "L1", "noise": Laplace(0.1)}, "one party's vote"),
+        ({"voting": "expert", "level": "L2", "noise": Laplace(0.1)}, "nothing pays for"),
+        ({"voting": "loudest"}, "There is no voting 'loudest'"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(settings, why):
+    with pytest.raises(ConfigurationError, match=why):
+        fedkt_with(settings.pop("voting"), "tree", **settings).check()
+
+
+def test_two_classes_without_counts_are_refused():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(np.int64)
+    parties = [Party(X, (0, 1), seed, name=str(seed), X=X, y=y) for seed in (1, 2)]
+    with pytest.raises(ConfigurationError, match="With two classes"):
+        simulate(ExpertFedKT("tree", counts=False), parties, Server(X, (0, 1), 0))
+
+
+def test_at_level_l2_experts_without_counts_cost_what_consistent_votes_cost():
+    noise = {"level": "L2", "noise": Laplace(0.1), "queries": 20}
+    shape = {"public_rows": 100, "classes": 3, "party_rows": [50, 60], "delta": 1e-5}
+    plain = fedkt_with("consistent", "tree", **noise).price(**shape)
+    assert fedkt_with("expert-no-counts", "tree", **noise).price(**shape) == plain

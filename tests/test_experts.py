@@ -1,0 +1,94 @@
+"""The arithmetic of expert voting, against answers worked out by hand or exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedkt.experts import (
+    TOLERANCE,
+    distance,
+    expert_votes,
+    label_shares,
+    pooled_posterior,
+    pulled_back,
+    shares_of,
+    with_shares,
+)
+
+
+def label_shift(seed: int, *, parties: int = 6, classes: int = 4, rows: int = 500):
+    """Counts, each party's perfect posterior and that of the pooled rows; parties differ in class shares only."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 60, (parties, classes)) * (rng.random((parties, classes)) < 0.7)
+    counts[:, 0] += 1
+    counts[0] += 1
+    densities = rng.gamma(0.3, 1.0, (rows, classes)) + 1e-3
+    own = [density_rows(densities * each) for each in counts]
+    return counts, own, density_rows(densities * counts.sum(axis=0))
+
+
+def density_rows(values):
+    return values / values.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_under_label_shift_the_fixed_point_is_the_pooled_posterior(seed):
+    counts, own, pooled = label_shift(seed)
+    found = pooled_posterior(own, shares_of(counts), rounds=400)
+    assert np.abs(found - pooled).max() < 1e-4
+    assert np.abs(np.mean(own, axis=0) - pooled).max() > 0.1, "a plain mean is far from it"
+    few = pooled_posterior(own, shares_of(counts))
+    assert np.mean(few.argmax(axis=1) == pooled.argmax(axis=1)) > 0.97
+
+
+def test_the_pooled_posterior_stays_where_it_is():
+    counts, own, pooled = label_shift(9)
+    weights = density_rows(pooled @ shares_of(counts).T)
+    assert np.allclose(np.einsum("mi,imk->mk", weights, np.stack(own)), pooled)
+
+
+def test_shares_are_a_partys_part_of_each_class():
+    assert shares_of([[3, 0, 0], [1, 5, 0]]).tolist() == [[0.75, 0.0, 0.5], [0.25, 1.0, 0.5]]
+
+
+@pytest.mark.parametrize("counts", [[[1, -1]], [[1.0, np.nan]], [], [1, 2]], ids=["negative", "NaN", "nobody", "flat"])
+def test_impossible_counts_are_refused(counts):
+    with pytest.raises(ValueError, match="Counts are"):
+        shares_of(counts)
+
+
+def test_a_vote_counts_by_the_share_of_the_class_it_is_for():
+    says_first, says_second = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    shares = shares_of([[9, 1], [1, 1]])
+    assert expert_votes([says_first, says_second], shares).tolist() == [[0.9, 0.5]]
+    assert expert_votes([says_second, says_first], shares).tolist() == [[0.1, 0.5]]
+
+
+def test_two_classes_are_matched_by_a_cut():
+    scores = np.stack([np.linspace(0.9, 0.6, 100), np.linspace(0.1, 0.4, 100)], axis=1)
+    matched = with_shares(scores, np.array([0.7, 0.3]))
+    assert label_shares(matched).tolist() == pytest.approx([0.7, 0.3], abs=0.011)
+    assert matched.argmax(axis=1)[-30:].all(), "the rows that were nearest to the second class"
+
+
+def test_many_classes_are_matched_as_nearly_as_can_be():
+    scores = density_rows(np.random.default_rng(0).random((2_000, 5)) ** 3)
+    prior = np.array([0.5, 0.3, 0.1, 0.09, 0.01])
+    assert distance(label_shares(scores), prior) > 0.3
+    assert distance(label_shares(with_shares(scores, prior)), prior) < 0.01
+
+
+def test_a_row_that_nobody_speaks_for_stays_so():
+    scores = np.array([[0.9, 0.1], [0.0, 0.0], [0.8, 0.2], [0.7, 0.3]])
+    assert with_shares(scores, np.array([0.5, 0.5]))[1].tolist() == [0.0, 0.0]
+
+
+def test_labels_are_pulled_back_only_as_far_as_needed():
+    scores = density_rows(np.random.default_rng(2).random((4_000, 3)) * [1.0, 1.0, 0.6])
+    given = label_shares(scores)
+    near, far = given + np.array([0.03, -0.03, 0.0]), np.array([0.3, 0.2, 0.5])
+    assert pulled_back(scores, near)[0] is scores
+    moved, strayed = pulled_back(scores, far)
+    assert strayed == distance(given, far) > 0.2
+    assert distance(label_shares(moved), far) == pytest.approx(TOLERANCE, abs=0.005)

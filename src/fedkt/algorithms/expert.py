@@ -46,8 +46,6 @@ class ExpertFedKT(FedKT):
     single teacher is of its student's own family.
     """
 
-    name = "fedkt-expert"
-
     def __init__(
         self,
         model: Any,
@@ -61,6 +59,7 @@ class ExpertFedKT(FedKT):
         subsets = (1 if level == "L0" else 5) if subsets is None else subsets
         super().__init__(model, partitions=partitions, subsets=subsets, level=level, **settings)
         self.counts = counts
+        self.name = "fedkt-expert" if counts else "fedkt-expert-no-counts"
 
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is trained."""

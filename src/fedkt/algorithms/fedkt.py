@@ -48,6 +48,8 @@ class FedKT(Algorithm):
     """
 
     name = "fedkt"
+    counts = False
+    """Whether parties also tell how many rows of each class they have."""
 
     def __init__(
         self,

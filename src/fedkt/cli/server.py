@@ -82,6 +82,7 @@ def print_hosted(hosted: Hosted) -> None:
     from rich.table import Table
 
     from fedkt.cli.output import stdout
+    from fedkt.cli.tables import weights_in_words
     from fedkt.data.values import plural
 
     report = hosted.report
@@ -112,6 +113,8 @@ def print_hosted(hosted: Hosted) -> None:
             f"{plural(report.rows['test'], 'test row')}"
             + (f"; a party's students alone: {alone_mean:.2%} on average." if report.party_accuracy else ".")
         )
+    if "weights" in report.votes:
+        lines.append(weights_in_words(report))
     lines += [
         f"Privacy: {report.privacy.rstrip('.')}.",
         f"{hosted.final}: use it with  fedkt predict {hosted.final} new.csv",

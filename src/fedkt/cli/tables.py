@@ -31,6 +31,9 @@ from fedkt.federation import Outcome
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report
 
+SHOWN_WEIGHTS = 10
+"""Parties whose weight is named."""
+
 
 def percent(value: float | None) -> str:
     """A share as a percentage, a dash where there is none."""
@@ -80,10 +83,20 @@ def print_reports(reports: Sequence[Report]) -> None:
                 f"Votes: {report.votes['ties']} ties, {report.votes['unlabelled']} of {report.rows['public']} public "
                 f"rows without a vote, a party abstains on {100 * report.votes['abstention_rate']:.1f} % of the rows."
             )
+        if "weights" in report.votes:
+            stdout.print(weights_in_words(report), markup=False, highlight=False)
     stdout.print(f"Privacy: {first.privacy}", soft_wrap=True)
     print_data(first)
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         stdout.print(f"Note: {note}", markup=False)
+
+
+def weights_in_words(report: Report) -> str:
+    """How much each party weighs in a vote of experts, the heaviest first."""
+    weights = sorted(report.votes["weights"].items(), key=lambda each: -each[1])
+    said = [f"{name} {100 * weight:.1f} %" for name, weight in weights[:SHOWN_WEIGHTS]]
+    more = f" and {len(weights) - SHOWN_WEIGHTS} more" if len(weights) > SHOWN_WEIGHTS else ""
+    return f"Weights: {', '.join(said)}{more} (a party's share of a class's rows, mean over the classes)."
 
 
 def print_data(report: Report) -> None:

@@ -83,7 +83,9 @@ def run(
         price = algorithm.price(
             public_rows=len(data.X_public), classes=len(data.classes), party_rows=sizes, delta=full.delta
         )
-    promise = statement(full.level, price, reproducible_noise=price is not None)
+    promise = statement(
+        full.level, price, reproducible_noise=price is not None, counts=getattr(algorithm, "counts", False)
+    )
     cautioned = cautions(full.level, price, sizes)
     for each in cautioned:
         if caution is not None:

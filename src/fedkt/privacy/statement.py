@@ -56,6 +56,8 @@ class Statement:
     total_epsilon: float | None = None
     """What all releases of this owner's ledger cost together, this one included; None where there is no ledger."""
     releases: int | None = None
+    counts: bool = False
+    """Whether every party also told how many rows of each class it has, as they are."""
 
     def as_dict(self) -> dict[str, object]:
         """The statement as plain JSON values."""
@@ -64,7 +66,8 @@ class Statement:
     def __str__(self) -> str:
         """The statement in plain words."""
         if self.level == "L0":
-            return "none: level L0 adds no noise, so nothing is promised (epsilon is infinite)"
+            told = "; each party's class counts were sent as they are" if self.counts else ""
+            return f"none: level L0 adds no noise, so nothing is promised (epsilon is infinite){told}"
         if self.epsilon is None or self.mechanism is None:
             return f"none: the noise of level {self.level} is too weak for any promise (epsilon is infinite)"
         scale = ", ".join(f"{name} {value:g}" for name, value in (self.scale or {}).items())
@@ -100,11 +103,12 @@ def statement(
     reproducible_noise: bool = False,
     total_epsilon: float | None = None,
     releases: int | None = None,
+    counts: bool = False,
 ) -> Statement:
-    """The statement for a level and the price of what was released at it."""
+    """The statement for a level and the price of what was released at it; `counts` were told besides, at L0."""
     words = (PROTECTS[level], SATISFIES[level], TRUSTED[level], NOT_PROTECTED[level])
     if price is None or not math.isfinite(price.epsilon):
-        return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise)
+        return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise, counts=counts)
     release = price.release
     return Statement(
         level,

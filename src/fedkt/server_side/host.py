@@ -143,7 +143,7 @@ def run_server(
         noise.hold(diary.figures["labels"][0][1])
     price = door.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(door) if plan.level == "L1" else largest_total(voting)) or (None, None)
-    promise = statement(plan.level, price, total_epsilon=total, releases=releases)
+    promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=plan.counts)
     open_figures = plan.level != "L1"
     told = silent if open_figures else bare_reasons(silent)
     shown = {why: told[name] for name, why in silent.items()}
@@ -163,7 +163,7 @@ def run_server(
     seconds, cpu_seconds = time.perf_counter() - started, cpu_clock() - cpu_started
     report = Report(
         dataset=plan.task,
-        algorithm="fedkt",
+        algorithm=plan.algorithm().name,
         model=plan.models.final or plan.models.default,
         parties=len(voting),
         partitions=plan.partitions,

@@ -1,0 +1,104 @@
+"""Expert voting between parties that exchange files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedkt.bundle import pack, unpack
+from fedkt.errors import BundleError, ConfigurationError, PlanError
+from fedkt.plan import read_plan
+from live_federation import NAMES, build, new_plan, party, server
+
+NOISE = ("--mechanism", "laplace", "--gamma", "0.1")
+
+
+@pytest.fixture(scope="module")
+def federation(tmp_path_factory):
+    """Three hospitals that agreed on expert voting, and their bundles."""
+    folder = tmp_path_factory.mktemp("experts")
+    build(folder)
+    new_plan(folder, "--force", "--voting", "expert", "--rows", "north=60")
+    for name in NAMES:
+        party(folder, name)
+    return folder
+
+
+def bundle_of(folder, name):
+    plan = read_plan(folder / "plan.toml")
+    data = (folder / "inbox" / f"{name}.fedkt").read_bytes()
+    return unpack(
+        data,
+        source=name,
+        plan=plan.digest,
+        classes=plan.classes,
+        n_features=plan.columns.n_features,
+        counts=True,
+    )
+
+
+def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federation):
+    text = (federation / "plan.toml").read_text()
+    assert 'voting = "expert"' in text
+    plan = read_plan(federation / "plan.toml")
+    assert (plan.partitions, plan.subsets, plan.parties[0].rows) == (1, 1, 60)
+    said = plan.explain()
+    assert "the rows of each class" in said
+    assert "tells the server how many of its rows have each label" in said
+    assert "row counts stay with" not in " ".join(said.split())
+    assert sum(bundle_of(federation, "north").counts) == 60
+    made = json.loads(server(federation, "--test", federation / "test.csv", "--json").out)
+    assert made["accuracy"] > 0.85
+    assert set(made["votes"]["weights"]) == set(NAMES)
+    assert sum(made["votes"]["weights"].values()) == pytest.approx(1)
+    assert made["algorithm"] == "fedkt-expert"
+    assert "class counts were sent as they are" in made["privacy"]
+    assert "class counts were sent as they are" in (federation / "result" / "privacy.txt").read_text()
+    assert "Weights: " in server(federation).out
+
+
+def test_a_plan_of_the_papers_voting_says_nothing_new(federation, tmp_path):
+    build(tmp_path)
+    text = (tmp_path / "plan.toml").read_text()
+    assert "voting" not in text
+    assert read_plan(tmp_path / "plan.toml").voting == "consistent"
+
+
+def test_more_rows_than_were_agreed_on_are_not_believed(federation, tmp_path):
+    (tmp_path / "inbox").mkdir()
+    for name in ("plan.toml", "public.csv", "inbox/south.fedkt", "inbox/west.fedkt"):
+        (tmp_path / name).write_bytes((federation / name).read_bytes())
+    sent = bundle_of(federation, "north")
+    boast = replace(sent, counts=tuple(20 * each for each in sent.counts))
+    (tmp_path / "inbox" / "north.fedkt").write_bytes(repacked(boast))
+    with pytest.raises(BundleError, match="more than the 60 agreed on"):
+        server(tmp_path)
+
+
+def repacked(bundle):
+    return pack(bundle, check_rows=np.zeros((1, bundle.models[0].n_features), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--voting", "loudest"), "there is no voting 'loudest'"),
+        (("--voting", "expert-no-counts"), "with two classes"),
+        (("--voting", "expert", "--level", "L1", *NOISE), "every party has one vote"),
+        (("--voting", "expert", "--level", "L2", *NOISE), "nothing pays for"),
+        (("--rows", "east=3"), "not among the parties"),
+    ],
+)
+def test_what_cannot_be_agreed_on_is_refused(tmp_path, more, why):
+    build(tmp_path)
+    with pytest.raises(PlanError, match=why):
+        new_plan(tmp_path, "--force", *more)
+
+
+def test_rows_that_are_no_number_are_refused(tmp_path):
+    build(tmp_path)
+    with pytest.raises(ConfigurationError, match="whole number of at least 1"):
+        new_plan(tmp_path, "--force", "--rows", "north=many")

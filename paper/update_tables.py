@@ -28,9 +28,11 @@ from fedkt.experiments.tables import (
 )
 from fedkt.experiments.tuning import pull_table, read_tuning, tuned_table
 from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
+from fedkt.paper.outcome import Table
 from fedkt.paper.private_curve import curve_of
 from fedkt.paper.private_curve_tables import point_table, targets
 from fedkt.paper.private_curve_tables import reach_table as private_reach_table
+from fedkt.paper.private_pictures import save_accuracy_by_epsilon
 from fedkt.paper.work import overview
 from fedkt.paper.work import tables as all_tables
 from fedkt.transport.folder import write_atomically
@@ -43,7 +45,13 @@ MNIST, SVHN = RESULTS / "mnist.jsonl", RESULTS / "svhn.jsonl"
 ONE_ROUND = [RESULTS / "mnist-one-round.jsonl", RESULTS / "svhn-one-round.jsonl"]
 TUNED = RESULTS / "mnist-tuned.jsonl"
 ROUNDS = RESULTS / "rounds.jsonl"
+SWEEPS = ("public-size", "partitions", "subsets", "heterogeneity", "many-parties", "hospitals")
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
+
+
+def with_text(table: Table) -> str:
+    """A plan's table, and what its file says about it."""
+    return "\n\n".join(part for part in (table_in_markdown(table), table.plan.text) if part)
 
 
 def tables() -> dict[str, dict[str, str]]:
@@ -53,13 +61,16 @@ def tables() -> dict[str, dict[str, str]]:
         for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, TUNED, ROUNDS]
     )
     networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
-    first = next(each for each in all_tables(ROOT / "paper") if each.plan.name == "effectiveness")
+    plans = {each.plan.name: each for each in all_tables(ROOT / "paper")}
+    first = plans["effectiveness"]
     curve = curve_of(RESULTS)
     private = load_rows(RESULTS / "private-levels.jsonl")
     return {
         "README.md": {"plan effectiveness": table_in_markdown(first)},
         "docs/reproduce.md": {
-            "plan effectiveness": "\n\n".join([table_in_markdown(first), verdicts_in_markdown([first])]),
+            "plan effectiveness": table_in_markdown(first),
+            "counts": verdicts_in_markdown(plans.values()),
+            **{f"plan {name}": with_text(plans[name]) for name in SWEEPS},
             "endless pull": pull_table(ONE_ROUND[0], RESULTS / "mnist-pull.jsonl"),
             "effectiveness": effectiveness_table(BALANCED, EXPECTED),
             "networks": networks,
@@ -106,6 +117,8 @@ def main() -> int:
                 write_atomically(path, text.encode())
     if "--check" not in sys.argv:
         save_curves(ROOT / "docs" / "svhn-rounds.svg", list(stored(ROUNDS).values()))
+        private = load_rows(RESULTS / "private-levels.jsonl")
+        save_accuracy_by_epsilon(ROOT / "docs" / "private-curve.svg", private, curve_of(RESULTS))
     print(f"changed: {', '.join(stale)}" if stale else "everything is up to date")
     return 1 if stale and "--check" in sys.argv else 0
 

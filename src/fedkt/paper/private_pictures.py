@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedkt.experiments.private_tables import MISPRINT
-from fedkt.experiments.svg import BLUE, GRID, QUIET, RED, as_svg, drawing
+from fedkt.experiments.svg import BLUE, GRID, QUIET, RED, as_svg, drawing, save_picture
 from fedkt.paper.panels import in_panels
 from fedkt.paper.private_curve import Point
 from fedkt.report import mean_and_spread
@@ -27,6 +28,11 @@ def accuracy_by_epsilon(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequ
         return ""
     with drawing():
         return as_svg(draw(rows, curve), TITLE, in_words(curve))
+
+
+def save_accuracy_by_epsilon(path: Path, rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> None:
+    """The same as a file of the kind its name ends in."""
+    save_picture(path, lambda: draw(rows, curve), TITLE, in_words(curve))
 
 
 def draw(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> Figure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -10,6 +12,7 @@ from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError
 from fedkt.federation import Party, Server, simulate
+from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import Laplace
 
@@ -83,7 +86,7 @@ def test_only_what_was_agreed_on_is_sent(skewed):
     assert ExpertFedKT("tree", counts=False).party_step(fresh(parties)[1], None).counts is None
     assert FedKT("tree").party_step(fresh(parties)[1], None).counts is None
     packed = pack(sent, check_rows=server.public)
-    wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2}
+    wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True}
     assert unpack(packed, **wanted, counts=True).counts == sent.counts
     with pytest.raises(BundleError, match="nobody asked for"):
         unpack(packed, **wanted)
@@ -98,7 +101,39 @@ def test_counts_that_do_not_fit_the_classes_are_refused(skewed, counts):
     sent = ExpertFedKT("tree").party_step(fresh(parties)[1], None)
     packed = pack(Bundle("p1", sent.classes, sent.models, counts=counts), check_rows=server.public)
     with pytest.raises(BundleError, match="counts rows of"):
-        unpack(packed, source="x", plan="", classes=CLASSES, n_features=2, counts=True)
+        unpack(packed, source="x", plan="", classes=CLASSES, n_features=2, counts=True, soft=True)
+
+
+@pytest.mark.parametrize("family", ["logistic", "tree", "svm"])
+def test_the_server_makes_the_same_of_students_that_have_travelled(skewed, family):
+    parties, server, _ = skewed
+    algorithm = ExpertFedKT(family)
+    bundles = [algorithm.party_step(party, None) for party in fresh(parties)]
+    wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "counts": True, "soft": True}
+    travelled = [unpack(pack(each, check_rows=server.public), **wanted) for each in bundles]
+    assert all(model.soft == (family != "svm") for each in travelled for model in each.models)
+    sides = [Server(server.public, CLASSES, 99) for _ in range(2)]
+    for side, sent in zip(sides, (bundles, travelled), strict=True):
+        algorithm.server_step(side, sent)
+    (one,), (two,) = (side.diary.figures["labels"] for side in sides)
+    assert np.mean(one[1] == two[1]) > 0.995, "up to rounding"
+
+
+def test_a_party_whose_student_fails_is_named_and_left_out(skewed):
+    parties, server, _ = skewed
+    bundles = [ExpertFedKT("logistic").party_step(party, None) for party in fresh(parties)]
+    bundles[3] = replace(bundles[3], models=(FittedModel(Broken(), np.arange(3), 2),))
+    listening = Server(server.public, CLASSES, 99)
+    ExpertFedKT("logistic").server_step(listening, bundles)
+    assert any("'p3' does not vote" in note for note in listening.diary.notes)
+    assert "p3" not in listening.diary.figures["weights"]
+
+
+class Broken:
+    """A student that cannot answer."""
+
+    def predict_proba(self, X):
+        raise ValueError("no")
 
 
 def test_a_single_teacher_is_of_its_students_family(skewed):

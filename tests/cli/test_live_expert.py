@@ -37,6 +37,7 @@ def bundle_of(folder, name):
         classes=plan.classes,
         n_features=plan.columns.n_features,
         counts=True,
+        soft=True,
     )
 
 

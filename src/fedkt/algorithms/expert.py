@@ -3,8 +3,8 @@
 In Algorithm 1 a party that has hardly seen a class votes on it like everybody else. Here each party also says how many
 rows of each class it has, and the server weighs it by that (see `fedkt.experts` for the arithmetic and what it
 assumes). Students that give probabilities are asked for them: their fixed point is what a model of the pooled rows
-would say. A final network learns it as it is, another final model the likeliest class. Of students that only name a
-class, as all do that have travelled, the votes are weighed.
+would say. A final network learns it as it is, another final model the likeliest class. Where a student only names a
+class, everybody's votes are weighed instead.
 
 Without noise subsets buy nothing: one teacher sees all rows of its party, and one student is sent instead of two.
 """
@@ -12,12 +12,13 @@ Without noise subsets buy nothing: one teacher sees all rows of its party, and o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.fedkt import FedKT
+from fedkt.algorithms.fedkt import FedKT, ask
 from fedkt.algorithms.pate import STUDY, TIES
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
@@ -33,6 +34,7 @@ from fedkt.federation import Party, Server, Side
 from fedkt.models.base import FittedModel, one_thread, prepared
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_neural
+from fedkt.models.prediction import probabilities_of_all, says_how_sure
 from fedkt.votes import count_votes, winners
 
 HEAVY = 0.5
@@ -85,11 +87,8 @@ class ExpertFedKT(FedKT):
 
     def bundle(self, party: Party) -> Bundle:
         """The party's students, and its class counts."""
-        sent = super().bundle(party)
-        if not self.counts:
-            return sent
         counted = tuple(int(each) for each in np.bincount(party.y, minlength=len(party.classes)))
-        return Bundle(sent.sender, sent.classes, sent.models, counts=counted)
+        return replace(super().bundle(party), counts=counted if self.counts else None, soft=True)
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model, trained on the public rows as the parties' experts label them."""
@@ -100,7 +99,7 @@ class ExpertFedKT(FedKT):
                 "send their class counts, or choose consistent voting."
             )
         with one_thread():
-            soft = all(speaks_softly(each) for bundle in bundles for each in bundle.models)
+            soft = all(says_how_sure(each) for bundle in bundles for each in bundle.models)
             voting, opinions = self.opinions(server, bundles, soft=soft)
             counts = self.counted(voting, opinions)
             scores = self.weigh(server, voting, opinions, counts, soft=soft)
@@ -115,14 +114,14 @@ class ExpertFedKT(FedKT):
         self, server: Server, bundles: Sequence[Bundle], *, soft: bool
     ) -> tuple[list[Bundle], list[NDArray[np.float32]]]:
         """Who is heard, and what each says about every public row: a distribution over the classes."""
-        n_classes = len(server.classes)
-        if soft:
-            return list(bundles), [mean_probabilities(bundle, server) for bundle in bundles]
-        voting, fractions = [], []
-        for bundle, answers in self.heard(server, bundles):
+        voting, said = [], []
+        for bundle, answers in self.heard(server, bundles, ask_softly if soft else ask):
             voting.append(bundle)
-            fractions.append((count_votes(answers, n_classes) / len(answers)).astype(np.float32))
-        return voting, fractions
+            if soft:
+                said.append(answers.mean(axis=0, dtype=np.float64).astype(np.float32))
+            else:
+                said.append((count_votes(answers, len(server.classes)) / len(answers)).astype(np.float32))
+        return voting, said
 
     def counted(self, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """Each party's rows of each class, as it says; or how often its students name the class."""
@@ -162,16 +161,9 @@ class ExpertFedKT(FedKT):
         return scores
 
 
-def speaks_softly(model: Any) -> bool:
-    """Whether a student says how sure it is; one that has travelled only names a class."""
-    return isinstance(model, FittedModel) and (model.estimator is None or hasattr(model.estimator, "predict_proba"))
-
-
-def mean_probabilities(bundle: Bundle, server: Server) -> NDArray[np.float32]:
-    """What a party's students say on average."""
-    said = [model.predict_proba(server.public, len(server.classes)) for model in bundle.models]  # type: ignore[attr-defined]
-    mean: NDArray[np.float32] = np.mean(said, axis=0).astype(np.float32)
-    return mean
+def ask_softly(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float32] | str]:
+    """How probable each of one party's students finds each class of each public row, or why it does not say."""
+    return probabilities_of_all(*task)
 
 
 def softly_taught(network: Any, side: Side, labels: Matrix) -> FittedModel:

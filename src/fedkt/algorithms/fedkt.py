@@ -9,11 +9,12 @@ a party's vote only where all its students agree, labels the public rows by thes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_student, learn_students, suited_roles
 from fedkt.bundle import Bundle
@@ -27,6 +28,8 @@ from fedkt.parallel import Progress, in_parallel
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 
+Ask = Callable[[tuple[Sequence[Any], Any, int]], list[Any]]
+"""From students, rows and the number of classes to what each student says, or a reason why it says nothing."""
 LOST = 5
 """A class whose share of the votes is this many times its share of the labels is called lost in the report."""
 
@@ -255,10 +258,12 @@ class FedKT(Algorithm):
         """Each party's students' predictions on the public rows."""
         return (answers for _, answers in self.heard(server, bundles))
 
-    def heard(self, server: Server, bundles: Sequence[Bundle]) -> Iterator[tuple[Bundle, Votes]]:
+    def heard(
+        self, server: Server, bundles: Sequence[Bundle], asking: Ask | None = None
+    ) -> Iterator[tuple[Bundle, NDArray[Any]]]:
         """What each party's students say about the public rows; a party whose student fails is named and left out."""
-        tasks = [(bundle.models, server.public) for bundle in bundles]
-        answers = in_parallel(ask, tasks, jobs=server.jobs)
+        tasks = [(bundle.models, server.public, len(server.classes)) for bundle in bundles]
+        answers = in_parallel(asking or ask, tasks, jobs=server.jobs)
         heard = 0
         for bundle, answer in zip(bundles, answers, strict=True):
             failed = [f"student {place + 1}: {each}" for place, each in enumerate(answer) if isinstance(each, str)]
@@ -306,9 +311,9 @@ def number_of_queries(queries: float, public_rows: int) -> int:
     return k
 
 
-def ask(task: tuple[Sequence[Any], Any]) -> list[Labels | str]:
+def ask(task: tuple[Sequence[Any], Any, int]) -> list[Labels | str]:
     """What each of one party's students says about the public rows, or why it cannot."""
-    models, public = task
+    models, public, _ = task
     return predict_all(models, public)
 
 

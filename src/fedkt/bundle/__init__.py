@@ -61,6 +61,8 @@ class Bundle:
     """What the sender says its noise promises (level L2), not checked yet."""
     counts: tuple[int, ...] | None = None
     """How many rows of each class the sender says it has, where the vote weighs parties by them."""
+    soft: bool = False
+    """Whether its models also say how sure they are, as far as they can."""
 
 
 def pack(
@@ -74,12 +76,12 @@ def pack(
     """The bundle as bytes, the same bytes for the same bundle, signed if a key is given.
 
     `claim` is what the noise promises; without it the bundle's own, which it has where it was received with one.
-    Models that are not ONNX yet are converted and must label every one of `check_rows` as before. A bundle of arrays
-    only needs no such rows: `n_features` says how many columns the agreed rows have.
+    Models that are not ONNX yet are converted and must label every one of `check_rows` as before. A bundle
+    of arrays only needs no such rows: `n_features` says how many columns the agreed rows have.
     """
     from fedkt.bundle.arrays import array_members
     from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest
-    from fedkt.models.exchange import OnnxModel, to_onnx
+    from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
     from fedkt.versions import versions
 
     width = _width(bundle, check_rows, n_features)
@@ -91,7 +93,8 @@ def pack(
         try:
             native = cast("FittedModel", model)
             rows = cast("ArrayLike", check_rows)
-            converted = to_onnx(native, n_features=width, n_classes=len(bundle.classes), check_rows=rows)
+            convert = to_soft_onnx if bundle.soft else to_onnx
+            converted = convert(native, n_features=width, n_classes=len(bundle.classes), check_rows=rows)
         except ModelError as reason:
             raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason
         graphs.append(converted.data)
@@ -136,6 +139,7 @@ def unpack(
     max_models: int | None = None,
     arrays: Mapping[str, tuple[int, ...]] | None = None,
     counts: bool = False,
+    soft: bool = False,
     parties: Collection[str] | None = None,
     keys: Mapping[str, str] | None = None,
     limits: Limits | None = None,
@@ -145,8 +149,8 @@ def unpack(
     `keys` maps party names to public keys: a party with a key must have signed. `parties` are those expected, None for
     any. `arrays` are those expected, by name and shape: exactly these must be there, None for none at all; whether they
     are float32, float64 or int64 is the sender's choice. `counts` says whether the rows of each class must be told; if
-    not, they must not. Who expects no models says `max_models=0`. `source` is what
-    messages call the bytes before the sender is known, for instance the file's name.
+    not, they must not. `soft` allows models that also give probabilities. Who expects no models says `max_models=0`.
+    `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from, check_names_and_shapes
     from fedkt.models.exchange import OnnxModel
@@ -184,12 +188,12 @@ def unpack(
     for place, entry in enumerate(manifest.files):
         graph = archive.read(entry.name)
         try:
-            check_graph(graph, n_features=n_features, n_classes=len(classes), limits=bounds)
+            sure = check_graph(graph, n_features=n_features, n_classes=len(classes), limits=bounds, soft=soft)
         except ModelError as reason:
             raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
-        models.append(OnnxModel(graph, n_features, len(classes), f"model {place} of {manifest.party!r}"))
+        models.append(OnnxModel(graph, n_features, len(classes), f"model {place} of {manifest.party!r}", soft=sure))
     return Bundle(
-        manifest.party, tuple(classes), tuple(models), manifest.plan, received, manifest.claim, manifest.counts
+        manifest.party, tuple(classes), tuple(models), manifest.plan, received, manifest.claim, manifest.counts, soft
     )
 
 

@@ -1,7 +1,8 @@
 """How a trained model travels: as an ONNX graph from rows to indices into the agreed class list.
 
-One convention for every family: one input `rows` (float32, N × features), one output `label` (int64, N). The graph says
-which agreed class it means itself, so a receiver needs neither the estimator's library nor its idea of labels.
+One convention for every family: one input `rows` (float32, N × features), one output `label` (int64, N), and where it
+was agreed on a second one, `probability` (float32, N × classes). The graph says which agreed class it means itself, so
+a receiver needs neither the estimator's library nor its idea of labels.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import DataError, ModelError
-from fedkt.models.graphs import constant_graph, joined, neighbours_graph, tidied
+from fedkt.models.graphs import Scores, add_probability, constant_graph, joined, neighbours_graph, tidied
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
 
 if TYPE_CHECKING:
     from fedkt.models.base import FittedModel
 
+SAME_PROBABILITY = 1e-3
+"""How far a probability may move by travelling: float32 instead of float64."""
 WORKING = (
     "decision trees, random forests, extra trees, gradient boosting (scikit-learn, histogram, XGBoost, LightGBM, "
     "CatBoost), logistic and other linear classifiers, SVC, naive Bayes, discriminant analysis, MLP, nearest "
@@ -39,6 +42,8 @@ class OnnxModel:
     n_classes: int
     name: str = "model"
     """What messages call it."""
+    soft: bool = False
+    """Whether it also says how sure it is."""
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """The index of the agreed class predicted for each row, computed in a child process with limits."""
@@ -58,6 +63,23 @@ def float_rows(X: Any, n_features: int) -> NDArray[np.float32]:
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise DataError(f"The model reads rows of {n_features} columns, got an array of shape {rows.shape}.")
     return rows
+
+
+def to_soft_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: ArrayLike) -> OnnxModel:
+    """The model as ONNX that also gives probabilities, near the native ones on all `check_rows`, if it can be had."""
+    plain = to_onnx(model, n_features=n_features, n_classes=n_classes, check_rows=check_rows)
+    rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
+    try:
+        data = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
+        check_graph(data, n_features=n_features, n_classes=n_classes, soft=True)
+        same = _differences(model, rows, model.predict(rows), _run_own(data, rows)) == 0
+        said = _run_own(data, rows, n_classes)
+        if same and np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY:
+            return OnnxModel(data, n_features, n_classes, plain.name, soft=True)
+    except Exception:
+        # Whatever a converter raises: the label alone travels anyway.
+        return plain
+    return plain
 
 
 def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: ArrayLike) -> OnnxModel:
@@ -114,28 +136,62 @@ def _differences(
     return int(differing.sum())
 
 
-def _run_own(data: bytes, rows: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The labels of our own graph, in this process and with the session that a receiver's child process uses."""
+def _run_own(data: bytes, rows: NDArray[np.float32], n_classes: int = 0) -> NDArray[Any]:
+    """What our own graph says, in this process and with the session that a receiver's child process uses.
+
+    Labels, or where the number of classes is given their probabilities.
+    """
     from fedkt.models.sandbox_child import open_session, predict_blocks
 
-    parts = list(predict_blocks(open_session(data), rows))
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    parts = list(predict_blocks(open_session(data), rows, n_classes))
+    empty = np.empty((0, n_classes), np.float32) if n_classes else np.empty(0, dtype=np.int64)
+    return np.concatenate(parts) if parts else empty
 
 
-def _graph_bytes(estimator: Any, labels: list[int], n_features: int, *, double: bool) -> bytes:
+def _graph_bytes(
+    estimator: Any, labels: list[int], n_features: int, *, double: bool, n_classes: int | None = None
+) -> bytes:
+    """The graph from rows to labels; with the number of agreed classes, to their probabilities as well."""
     from fedkt.models import tree_graphs
 
     if estimator is None:
-        proto = constant_graph(labels[0], n_features)
+        proto = constant_graph(labels[0], n_features, n_classes)
     elif (forest := tree_graphs.forest_of(estimator)) is not None:
         proto = tree_graphs.forest_graph(forest, labels, n_features)
+        if n_classes is not None:
+            add_probability(proto, with_link(forest.scores), labels, n_classes)
     else:
         with warnings.catch_warnings():
             # The converter reads attributes of SVC that scikit-learn will drop; its user can do nothing about it.
             warnings.filterwarnings("ignore", r"Attribute `prob[AB]_` was deprecated", FutureWarning)
             converted = _converted(estimator, n_features, double=double)
-        proto = tidied(converted, labels, n_features, double=double)
+        scores = None if n_classes is None else _scores(estimator, converted)
+        proto = tidied(converted, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
     return bytes(proto.SerializeToString(deterministic=True))
+
+
+def _scores(estimator: Any, converted: Any) -> Scores:
+    """Where the numbers behind the label stand in a converted graph, or a ModelError where there are none."""
+    from fedkt.models import tree_graphs
+    from fedkt.models.ensemble import is_neural
+
+    last = estimator[-1] if type(estimator).__name__ == "Pipeline" else estimator
+    if is_neural(last):
+        from fedkt.models.neural.export import network_scores
+
+        return network_scores(last)
+    if (forest := tree_graphs.forest_of(last)) is not None:
+        return with_link(forest.scores)
+    if not hasattr(estimator, "predict_proba") or len(converted.graph.output) < 2:
+        raise ModelError("it does not say how sure it is.")
+    return Scores(converted.graph.output[1].name, len(estimator.classes_), "sum")
+
+
+def with_link(scores: Scores) -> Scores:
+    """The scores, if they can become probabilities."""
+    if not scores.link:
+        raise ModelError("it does not say how sure it is.")
+    return scores
 
 
 def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
@@ -157,7 +213,13 @@ def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
                 estimator[:-1], initial_types=[("rows", kind([None, n_features]))], target_opset=dict(OPSETS)
             )
             return joined(steps, own)
-    return convert(estimator, initial_types=[("rows", kind([None, n_features]))], target_opset=dict(OPSETS))
+    return convert(
+        estimator,
+        initial_types=[("rows", kind([None, n_features]))],
+        target_opset=dict(OPSETS),
+        # Probabilities as a table; by default they are wrapped into dictionaries.
+        options={"zipmap": False} if hasattr(estimator, "predict_proba") else None,
+    )
 
 
 def _own_graph(estimator: Any, *, double: bool) -> Any:

@@ -1,10 +1,12 @@
 """Graphs put together by hand: a constant, nearest neighbours, a pipeline's steps; and what makes any graph ours.
 
-Every graph goes from `rows` to `label` (see `exchange`).
+Every graph goes from `rows` to `label`, and some to `probability` as well (see `exchange`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +37,50 @@ def label_out() -> Any:
     return helper.make_tensor_value_info("label", TensorProto.INT64, [None])
 
 
-def constant_graph(label: int, n_features: int) -> Any:
-    """Always the same label: the arg max over one column is 0, and entry 0 of the table is the label.
+@dataclass(frozen=True)
+class Scores:
+    """Where in a graph the numbers stand that its label is chosen by, and how they become probabilities."""
+
+    name: str
+    """The tensor: rows × local classes."""
+    width: int
+    """Its columns; one more than there are classes where the last one means nothing."""
+    link: str
+    """"softmax", or "sum": the numbers of a row add up to `total`."""
+    total: float = 1.0
+
+
+def add_probability(proto: Any, scores: Scores, labels: Sequence[int], n_classes: int) -> None:
+    """Give a graph a second output: the probability of each agreed class, from its scores."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    agreed = np.zeros((scores.width, n_classes), np.float32)
+    agreed[np.arange(len(labels)), list(labels)] = 1.0 / scores.total if scores.link == "sum" else 1.0
+    tables = {"to_classes": agreed}
+    nodes = [helper.make_node("Cast", [scores.name], ["score"], to=TensorProto.FLOAT)]
+    if scores.link == "softmax":
+        # A column that means nothing takes no part.
+        tables["taking_part"] = np.where(np.arange(scores.width) < len(labels), 0.0, -1e30).astype(np.float32)
+        nodes.append(helper.make_node("Add", ["score", "taking_part"], ["partaking"]))
+        nodes.append(helper.make_node("Softmax", ["partaking"], ["local_probability"], axis=1))
+    source = nodes[-1].output[0]
+    nodes.append(helper.make_node("MatMul", [source, "to_classes"], ["probability"]))
+    proto.graph.node.extend(nodes)
+    proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in tables.items())
+    proto.graph.output.append(probability_out(n_classes))
+
+
+def probability_out(n_classes: int) -> Any:
+    """The second output of a graph that says how sure it is."""
+    from onnx import TensorProto, helper
+
+    return helper.make_tensor_value_info("probability", TensorProto.FLOAT, [None, n_classes])
+
+
+def constant_graph(label: int, n_features: int, n_classes: int | None = None) -> Any:
+    """Always the same label; where the number of classes is given, with certainty.
+
+    The arg max over one column is 0, and entry 0 of the table is the label.
 
     ConstantOfShape would be shorter, but a receiver refuses it: 127 bytes of it can ask for 160 GB.
     """
@@ -51,7 +95,12 @@ def constant_graph(label: int, n_features: int) -> Any:
         numpy_helper.from_array(np.zeros((n_features, 1), np.float32), "zeros"),
         numpy_helper.from_array(np.array([label], np.int64), "labels"),
     ]
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], [label_out()], tables))
+    outputs = [label_out()]
+    if n_classes is not None:
+        nodes.append(helper.make_node("Gather", ["certain", "local"], ["probability"]))
+        tables.append(numpy_helper.from_array(np.eye(n_classes, dtype=np.float32)[[label]], "certain"))
+        outputs.append(probability_out(n_classes))
+    return model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], outputs, tables))
 
 
 def neighbours_graph(estimator: Any, n_features: int) -> Any:
@@ -103,13 +152,18 @@ def joined(before: Any, after: Any) -> Any:
     return before
 
 
-def tidied(proto: Any, labels: list[int], n_features: int, *, double: bool) -> Any:
-    """Only what the label needs, under our names, with local labels replaced by the agreed ones."""
+def tidied(
+    proto: Any, labels: list[int], n_features: int, *, double: bool, scores: Scores | None = None, n_classes: int = 0
+) -> Any:
+    """Only what the label needs, under our names, with local labels replaced by the agreed ones.
+
+    With `scores` and the number of agreed classes, also what their probabilities need.
+    """
     from onnx import TensorProto, helper, numpy_helper
 
     graph = proto.graph
     source, target = graph.input[0].name, graph.output[0].name
-    nodes, needed = [], {target}
+    nodes, needed = [], {target, *(() if scores is None else (scores.name,))}
     for node in reversed(list(graph.node)):
         if needed.intersection(node.output):
             nodes.append(node)
@@ -140,6 +194,8 @@ def tidied(proto: Any, labels: list[int], n_features: int, *, double: bool) -> A
         helper.make_node("Gather", ["labels", "local"], ["label"]),
     ]
     tidy = model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], [label_out()], tables))
+    if scores is not None:
+        add_probability(tidy, replace(scores, name=names[scores.name]), labels, n_classes)
     for opset in tidy.opset_import:
         for own in proto.opset_import:
             if own.domain == opset.domain == "":

@@ -66,13 +66,18 @@ class Limits:
     """Per model."""
 
 
-def check_graph(data: bytes, *, n_features: int, n_classes: int, limits: Limits | None = None) -> None:
-    """Nothing, if the graph keeps every rule; otherwise a ModelError that says which it breaks."""
+def check_graph(
+    data: bytes, *, n_features: int, n_classes: int, limits: Limits | None = None, soft: bool = False
+) -> bool:
+    """Whether the graph also gives probabilities, which it may where `soft` says so.
+
+    A graph that breaks a rule is a ModelError that says which.
+    """
     bounds = limits or Limits()
     if len(data) > bounds.member_bytes:
         raise ModelError(f"the model has {len(data)} bytes; at most {bounds.member_bytes} are read.")
     try:
-        _check_parts(data, n_features, n_classes, bounds)
+        return _check_parts(data, n_features, n_classes, bounds, soft=soft)
     except ModelError:
         raise
     except Exception as reason:
@@ -80,14 +85,19 @@ def check_graph(data: bytes, *, n_features: int, n_classes: int, limits: Limits 
         raise ModelError(f"the model is damaged: {type(reason).__name__}: {str(reason)[:200]}") from reason
 
 
-def _check_parts(data: bytes, n_features: int, n_classes: int, bounds: Limits) -> None:
+def _check_parts(data: bytes, n_features: int, n_classes: int, bounds: Limits, *, soft: bool) -> bool:
     walk(data, max_fields=bounds.fields)
     model = _parsed(data)
     if not 3 <= model.ir_version <= 13:
         raise ModelError(f"the model has ONNX version {model.ir_version}; versions 3 to 13 are known.")
     _check_opsets(model)
     graph = model.graph
+    sure = soft and len(graph.output) == 2
     _check_ends(graph, n_features)
+    if sure:
+        _check_probability(graph.output[1], n_classes)
+    elif len(graph.output) != 1:
+        raise ModelError(f"the graph has {len(graph.output)} outputs, not one.")
     if len(graph.node) > bounds.nodes:
         raise ModelError(f"the graph has {len(graph.node)} nodes; at most {bounds.nodes} are run.")
     elements = sum(_check_tensor(each, bounds) for each in graph.initializer)
@@ -103,6 +113,7 @@ def _check_parts(data: bytes, n_features: int, n_classes: int, bounds: Limits) -
     _check_labels(graph, n_classes)
     if elements > bounds.elements:
         raise ModelError(f"the graph holds {elements} numbers; at most {bounds.elements} are read.")
+    return sure
 
 
 def _parsed(data: bytes) -> Any:
@@ -134,7 +145,7 @@ def _check_opsets(model: Any) -> None:
 
 
 def _check_ends(graph: Any, n_features: int) -> None:
-    if len(graph.input) != 1 or len(graph.output) != 1:
+    if len(graph.input) != 1 or not graph.output:
         raise ModelError(f"the graph has {len(graph.input)} inputs and {len(graph.output)} outputs, not one of each.")
     rows, label = graph.input[0], graph.output[0]
     if rows.name != "rows" or label.name != "label":
@@ -151,6 +162,18 @@ def _check_ends(graph: Any, n_features: int) -> None:
         raise ModelError("the graph's output 'label' is not one label per row.")
     if any(each.name == "rows" for each in graph.initializer):
         raise ModelError("the graph overwrites its input 'rows'.")
+
+
+def _check_probability(output: Any, n_classes: int) -> None:
+    """A second output is one probability for each row and class."""
+    kind = output.type.tensor_type
+    if output.name != "probability" or kind.elem_type != 1:
+        raise ModelError(f"the graph's second output {output.name[:40]!r} is not 'probability' in float32.")
+    widths = [(each.dim_value, each.HasField("dim_value")) for each in kind.shape.dim]
+    if len(widths) != 2 or widths[0][1] or widths[1] != (n_classes, True):
+        raise ModelError(
+            f"the graph's output 'probability' has the shape {[w for w, _ in widths]}, not (N, {n_classes})."
+        )
 
 
 def _check_tensor(tensor: Any, bounds: Limits) -> int:

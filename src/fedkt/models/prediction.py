@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import FedKTError
-from fedkt.models.base import Model
+from fedkt.models.base import FittedModel, Model
 from fedkt.models.exchange import OnnxModel
-from fedkt.models.sandbox import run_models
+from fedkt.models.sandbox import run_models, run_soft_models
 
 
 def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | str]:
@@ -33,6 +33,31 @@ def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | 
         if not isinstance(model, OnnxModel):
             try:
                 answers[place] = model.predict(rows)
+            except (FedKTError, ValueError) as reason:
+                answers[place] = f"{type(reason).__name__}: {reason}"
+    return answers
+
+
+def says_how_sure(model: Model) -> bool:
+    """Whether a model gives probabilities, wherever it has to run."""
+    if isinstance(model, OnnxModel):
+        return model.soft
+    return isinstance(model, FittedModel) and (model.estimator is None or hasattr(model.estimator, "predict_proba"))
+
+
+def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> list[NDArray[np.float32] | str]:
+    """How probable each model finds each class of each row, or the reason why it does not say."""
+    answers: list[NDArray[np.float32] | str] = [""] * len(models)
+    received = [(place, model) for place, model in enumerate(models) if isinstance(model, OnnxModel)]
+    if received:
+        table = np.asarray(rows, dtype=np.float32)
+        results = run_soft_models([model.data for _, model in received], table, n_classes=n_classes)
+        for (place, _), result in zip(received, results, strict=True):
+            answers[place] = result
+    for place, model in enumerate(models):
+        if isinstance(model, FittedModel):
+            try:
+                answers[place] = model.predict_proba(rows, n_classes).astype(np.float32)
             except (FedKTError, ValueError) as reason:
                 answers[place] = f"{type(reason).__name__}: {reason}"
     return answers

@@ -27,6 +27,10 @@ from fedkt.models.onnx_rules import Limits
 
 Answer = NDArray[np.int64] | str
 """The labels of one model, or why there are none."""
+SoftAnswer = NDArray[np.float32] | str
+"""The probabilities of one model, or why there are none."""
+SLACK = 1e-3
+"""How far probabilities may be from such by rounding: below 0, or from 1 in their sum over the classes."""
 
 CHILD = Path(__file__).with_name("sandbox_child.py")
 START_SECONDS = 60.0
@@ -44,9 +48,21 @@ def run_models(
 
     All models share one child. A model that crashes it, or makes it run out of time, takes along those not yet run.
     """
-    bounds = limits or Limits()
+    answers: list[Answer] = _run(models, rows, n_classes, limits or Limits(), soft=False)
+    return answers
+
+
+def run_soft_models(
+    models: Sequence[bytes], rows: NDArray[np.float32], *, n_classes: int, limits: Limits | None = None
+) -> list[SoftAnswer]:
+    """How probable each model finds each class of each row, or the reason why it does not say."""
+    answers: list[SoftAnswer] = _run(models, rows, n_classes, limits or Limits(), soft=True)
+    return answers
+
+
+def _run(models: Sequence[bytes], rows: NDArray[np.float32], n_classes: int, bounds: Limits, *, soft: bool) -> Any:
     table = np.ascontiguousarray(rows, dtype="<f4")
-    answers: list[Answer] = []
+    answers: list[Any] = []
     if not models:
         return answers
     with tempfile.TemporaryDirectory(prefix="fedkt-") as folder:
@@ -57,6 +73,7 @@ def run_models(
             "sizes": [len(each) for each in models],
             "memory": bounds.memory_bytes,
             "cpu": bounds.cpu_seconds,
+            "classes": n_classes if soft else 0,
         }
         child = _started(folder)
         try:
@@ -103,7 +120,7 @@ def _place(package: str) -> str:
 
 def _answers(
     child: subprocess.Popen[bytes], request: dict[str, Any], n_rows: int, n_classes: int, bounds: Limits
-) -> Iterator[Answer]:
+) -> Iterator[Answer | SoftAnswer]:
     """One answer after the other; every byte the child sends is taken for hostile."""
     assert child.stdin is not None
     try:
@@ -120,6 +137,9 @@ def _answers(
         elif head.get("rows") != n_rows:
             raise _Stopped("the child answered about other rows.")
         else:
+            if request["classes"]:
+                yield _checked_probabilities(reader.take(n_rows * n_classes * 4, bounds.wall_seconds), n_classes)
+                continue
             labels = np.frombuffer(reader.take(n_rows * 8, bounds.wall_seconds), dtype="<i8").astype(np.int64)
             outside = np.flatnonzero((labels < 0) | (labels >= n_classes))
             if len(outside):
@@ -129,6 +149,18 @@ def _answers(
                 )
             else:
                 yield labels
+
+
+def _checked_probabilities(raw: bytes, n_classes: int) -> SoftAnswer:
+    """Probabilities out of a child's bytes, each row's sum made 1; or what is wrong with them."""
+    said = np.frombuffer(raw, dtype="<f4").reshape(-1, n_classes).astype(np.float32)
+    total = said.sum(axis=1, keepdims=True, dtype=np.float64)
+    # Written so that NaN is refused too.
+    fine = ((said >= -SLACK).all(axis=1)) & (np.abs(total[:, 0] - 1) <= SLACK)
+    if not fine.all():
+        return f"what it says about row {int(np.flatnonzero(~fine)[0])} are no probabilities."
+    clipped: NDArray[np.float32] = (np.maximum(said, 0) / np.maximum(said, 0).sum(axis=1, keepdims=True)).astype("<f4")
+    return clipped
 
 
 def _printable(reason: object) -> str:

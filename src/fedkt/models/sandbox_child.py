@@ -2,7 +2,8 @@
 
 It is started as a file, `python -I sandbox_child.py`, so that importing the package costs nothing here. It reads one
 line of JSON from its standard input, the rows and the models from two files of its working directory, and answers on
-its standard output with one line of JSON per model, followed by the labels as little-endian int64.
+its standard output with one line of JSON per model, followed by the labels as little-endian int64, or by the
+probabilities as float32 where the request names a number of classes.
 """
 
 from __future__ import annotations
@@ -40,11 +41,24 @@ def open_session(data: bytes) -> Any:
     return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
-def predict_blocks(session: Any, rows: NDArray[np.float32]) -> Iterator[NDArray[np.int64]]:
-    """The labels of the rows, block by block; a graph that answers with anything else is a ValueError."""
+def predict_blocks(session: Any, rows: NDArray[np.float32], n_classes: int = 0) -> Iterator[NDArray[Any]]:
+    """The labels of the rows, block by block, or with a number of classes the probability of each.
+
+    A graph that answers with anything else is a ValueError.
+    """
     most = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(1, rows.shape[1])))
     for start in range(0, len(rows), most):
         block = np.ascontiguousarray(rows[start : start + most])
+        if n_classes:
+            answer = session.run(["probability"], {"rows": block})[0]
+            if (
+                not isinstance(answer, np.ndarray)
+                or answer.dtype != np.float32
+                or answer.shape != (len(block), n_classes)
+            ):
+                raise ValueError(f"the answer to {len(block)} rows is not one float32 probability per row and class")
+            yield answer
+            continue
         answer = session.run(["label"], {"rows": block})[0]
         if not isinstance(answer, np.ndarray) or answer.dtype != np.int64 or answer.shape != (len(block),):
             raise ValueError(f"the answer to {len(block)} rows is not one int64 label per row")
@@ -110,8 +124,10 @@ def serve() -> None:
         for size in request["sizes"]:
             allow_more_cpu(request["cpu"])
             try:
+                session = open_session(models.read(size))
+                kind = "<f4" if request["classes"] else "<i8"
                 labels = b"".join(
-                    block.astype("<i8").tobytes() for block in predict_blocks(open_session(models.read(size)), rows)
+                    block.astype(kind).tobytes() for block in predict_blocks(session, rows, request["classes"])
                 )
                 reply = {"rows": n_rows}
             except MemoryError:

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.models.graphs import Scores
+
 Ints = NDArray[np.int64]
 Floats = NDArray[Any]
 
@@ -52,6 +54,13 @@ class Forest:
     n_classes: int
     mode: bytes = b"BRANCH_LEQ"
     dtype: Any = field(default=np.float64)
+    link: str = "softmax"
+    """How sums become probabilities: by a softmax, or ("sum") because they add up to the number of trees."""
+
+    @property
+    def scores(self) -> Scores:
+        """Where the sums stand in the graph."""
+        return Scores("scores", self.n_classes + (self.n_classes == 2), self.link, float(len(self.trees)))
 
 
 def forest_of(estimator: Any) -> Forest | None:
@@ -60,9 +69,10 @@ def forest_of(estimator: Any) -> Forest | None:
     from sklearn.tree import DecisionTreeClassifier
 
     if isinstance(estimator, DecisionTreeClassifier):
-        return Forest([_sklearn_tree(estimator.tree_)], len(estimator.classes_))
+        return Forest([_sklearn_tree(estimator.tree_)], len(estimator.classes_), link="sum")
     if isinstance(estimator, RandomForestClassifier | ExtraTreesClassifier):
-        return Forest([_sklearn_tree(each.tree_) for each in estimator.estimators_], len(estimator.classes_))
+        trees = [_sklearn_tree(each.tree_) for each in estimator.estimators_]
+        return Forest(trees, len(estimator.classes_), link="sum")
     if isinstance(estimator, HistGradientBoostingClassifier):
         return _hist_boosting(estimator)
     xgboost = sys.modules.get("xgboost")
@@ -256,7 +266,8 @@ def _lightgbm(estimator: Any) -> Forest | None:
         if tree is None:
             return None
         trees.append(tree)
-    return Forest(trees, n_classes)
+    # One model a class has no common scale; its sums say which class, not how sure.
+    return Forest(trees, n_classes, link="" if objective == "multiclassova" else "softmax")
 
 
 def _lightgbm_tree(root: Any, label: int) -> Tree | None:

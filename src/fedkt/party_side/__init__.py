@@ -99,7 +99,7 @@ def run_party(
                 raise
             claim = with_total(claim, door)
             tell(diary, plan, name, claim, len(y), ledger, new=new)
-        shelf = Shelf(folder, rows, len(plan.classes), diary)
+        shelf = Shelf(folder, rows, len(plan.classes), diary, soft=plan.soft)
         finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
         if finished:
             were = "was" if finished == 1 else "were"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Diary, seed_for
 from fedkt.models.base import FittedModel
-from fedkt.models.exchange import OnnxModel, to_onnx
+from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
 from fedkt.models.onnx_rules import Limits, check_graph
 from fedkt.parallel import Progress
 from fedkt.plan import Plan
@@ -55,6 +55,8 @@ class Shelf(MutableMapping[str, Any]):
     """The rows on which a converted student must say what it said before."""
     n_classes: int
     diary: Diary
+    soft: bool = False
+    """Whether students also say how sure they are, where they can."""
 
     def __setitem__(self, name: str, model: Any) -> None:
         student = model if isinstance(model, OnnxModel) else self._converted(name, model)
@@ -66,20 +68,20 @@ class Shelf(MutableMapping[str, Any]):
             stored = read_at_most(self._path(name), Limits().member_bytes + 32)
         except OSError:
             raise KeyError(name) from None
-        damage = "it is too large" if stored is None else ""
+        damage, sure = "it is too large" if stored is None else "", False
         data = b"" if stored is None else stored[32:]
         if stored is not None and hashlib.sha256(data).digest() != stored[:32]:
             damage = "its digest does not fit"
         elif not damage:
             try:
-                check_graph(data, n_features=width, n_classes=self.n_classes)
+                sure = check_graph(data, n_features=width, n_classes=self.n_classes, soft=self.soft)
             except ModelError as reason:
                 damage = str(reason)
         if damage:
             self.diary.say(f"{self._path(name)} was damaged ({damage}) and is trained again.")
             self._path(name).unlink(missing_ok=True)
             raise KeyError(name)
-        return OnnxModel(data, width, self.n_classes, name)
+        return OnnxModel(data, width, self.n_classes, name, soft=sure)
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -106,7 +108,8 @@ class Shelf(MutableMapping[str, Any]):
 
     def _converted(self, name: str, model: FittedModel) -> OnnxModel:
         try:
-            return to_onnx(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
+            convert = to_soft_onnx if self.soft else to_onnx
+            return convert(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
         except ModelError as reason:
             raise ModelError(f"{name} cannot be sent: {reason}") from reason
 

@@ -170,6 +170,11 @@ class Plan(Part):
         """Whether parties tell how many rows of each class they have."""
         return self.voting == "expert"
 
+    @property
+    def soft(self) -> bool:
+        """Whether students may say how sure they are."""
+        return self.voting != "consistent"
+
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""
         from fedkt.models.catalogue import trained_for

@@ -101,6 +101,7 @@ def look(plan: Plan, path: Path) -> Arrival:
             n_features=plan.columns.n_features,
             max_models=plan.partitions,
             counts=plan.counts,
+            soft=plan.soft,
             parties=plan.names,
             keys=plan.keys,
             limits=limits,

@@ -1,0 +1,146 @@
+"""Models that travel with their probabilities, and graphs that only pretend to have some."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fedkt.errors import ModelError
+from fedkt.models.base import FittedModel, fit_model
+from fedkt.models.catalogue import MODELS, as_estimator
+from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
+from fedkt.models.onnx_rules import check_graph
+from fedkt.models.prediction import probabilities_of_all, says_how_sure
+from fedkt.models.sandbox import run_soft_models
+
+FAMILIES = [name for name in MODELS if name not in ("cnn", "svm")]
+
+
+def table(loader, missing):
+    data = loader()
+    X, y = data.data.astype(np.float32)[:300], data.target[:300]
+    return X, y, np.flatnonzero(y != missing), int(data.target.max()) + 1
+
+
+@pytest.mark.parametrize("loader", [load_digits, load_breast_cancer], ids=["ten classes", "two classes"])
+@pytest.mark.parametrize("family", [*FAMILIES, "pipeline"])
+def test_probabilities_travel_with_a_class_that_was_never_seen(family, loader):
+    if family in ("boosting", "lightgbm", "mlp"):
+        pytest.importorskip({"boosting": "xgboost", "lightgbm": "lightgbm", "mlp": "torch"}[family])
+    X, y, known, n_classes = table(loader, missing=3)
+    chosen = make_pipeline(StandardScaler(), as_estimator("logistic")) if family == "pipeline" else as_estimator(family)
+    if family in ("forest", "extra-trees", "boosting", "lightgbm"):
+        chosen.set_params(n_estimators=10)
+    if family == "mlp":
+        chosen.set_params(epochs=2)
+    model = fit_model(chosen, X[known], y[known], rng=np.random.default_rng(0))
+    sent = to_soft_onnx(model, n_features=X.shape[1], n_classes=n_classes, check_rows=X)
+    assert sent.soft
+    (said,) = probabilities_of_all([sent], X, n_classes)
+    assert np.abs(said - model.predict_proba(X, n_classes)).max() < 1e-3
+    assert (sent.predict(X) == model.predict(X)).all()
+    plain = to_onnx(model, n_features=X.shape[1], n_classes=n_classes, check_rows=X)
+    assert not plain.soft
+    assert not check_graph(plain.data, n_features=X.shape[1], n_classes=n_classes, soft=True)
+
+
+def test_whoever_only_names_a_class_travels_as_before():
+    X, y, _, n_classes = table(load_digits, missing=None)
+    model = fit_model(as_estimator("svm"), X, y, rng=np.random.default_rng(0))
+    sent = to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
+    assert not sent.soft
+    assert not says_how_sure(sent)
+    assert not says_how_sure(model)
+
+
+def test_a_constant_is_certain_whatever_it_reads():
+    rows = np.full((3, 4), np.nan, np.float32)
+    sent = to_soft_onnx(FittedModel(None, np.array([2]), 4), n_features=4, n_classes=5, check_rows=rows)
+    (said,) = run_soft_models([sent.data], rows, n_classes=5)
+    assert said.tolist() == [[0, 0, 1, 0, 0]] * 3
+
+
+def soft_graph(probability, *, name="probability", kind=TensorProto.FLOAT, shape=(None, 2), n_features=2):
+    """A graph that labels every row 0 and says of each the same numbers."""
+    tables = {
+        "zeros": np.zeros((n_features, 1), np.float32),
+        "labels": np.array([0], np.int64),
+        "said": np.asarray([probability], np.float32),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["rows", "zeros"], ["column"]),
+        helper.make_node("ArgMax", ["column"], ["local"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["labels", "local"], ["label"]),
+        helper.make_node("Gather", ["said", "local"], [name]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "fedkt",
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, n_features])],
+        [
+            helper.make_tensor_value_info("label", TensorProto.INT64, [None]),
+            helper.make_tensor_value_info(name, kind, list(shape)),
+        ],
+        [numpy_helper.from_array(value, key) for key, value in tables.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model.SerializeToString()
+
+
+def test_a_graph_as_it_should_be_is_run():
+    data = soft_graph([0.25, 0.75])
+    assert check_graph(data, n_features=2, n_classes=2, soft=True)
+    (said,) = run_soft_models([data], np.zeros((3, 2), np.float32), n_classes=2)
+    assert said.tolist() == [[0.25, 0.75]] * 3
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (soft_graph([0.5, 0.5], name="certainty"), "not 'probability' in float32"),
+        (soft_graph([0.5, 0.5], kind=TensorProto.DOUBLE), "not 'probability' in float32"),
+        (soft_graph([0.5, 0.5], shape=(None, 3)), r"not \(N, 2\)"),
+        (soft_graph([0.5, 0.5], shape=(7, 2)), r"not \(N, 2\)"),
+        (soft_graph([0.5, 0.5], shape=(None,)), r"not \(N, 2\)"),
+    ],
+    ids=["another name", "another kind", "other classes", "a number of rows", "flat"],
+)
+def test_another_second_output_is_refused(data, why):
+    with pytest.raises(ModelError, match=why):
+        check_graph(data, n_features=2, n_classes=2, soft=True)
+
+
+def test_probabilities_that_nobody_asked_for_are_refused():
+    with pytest.raises(ModelError, match="2 outputs, not one"):
+        check_graph(soft_graph([0.5, 0.5]), n_features=2, n_classes=2)
+
+
+def test_a_third_output_is_refused():
+    model = onnx.load_from_string(soft_graph([0.5, 0.5]))
+    model.graph.output.append(helper.make_tensor_value_info("column", TensorProto.FLOAT, [None, 1]))
+    with pytest.raises(ModelError, match="3 outputs"):
+        check_graph(model.SerializeToString(), n_features=2, n_classes=2, soft=True)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[0.9, 0.9], [-0.5, 1.5], [np.nan, 1.0], [np.inf, 0.0], [0.0, 0.0], [0.2, 0.3, 0.5]],
+    ids=["too much", "negative", "NaN", "infinite", "nothing", "three classes"],
+)
+def test_numbers_that_are_no_probabilities_are_not_believed(numbers):
+    data = soft_graph(numbers)
+    check_graph(data, n_features=2, n_classes=2, soft=True)
+    said = run_soft_models([data, soft_graph([0.5, 0.5])], np.zeros((4, 2), np.float32), n_classes=2)
+    assert isinstance(said[0], str)
+    assert not isinstance(said[1], str), "the next model is run all the same"
+
+
+def test_a_model_that_fails_is_named_by_its_reason():
+    data = soft_graph([0.5, 0.5], n_features=3)
+    (said,) = probabilities_of_all([OnnxModel(data, 3, 2, soft=True)], np.zeros((4, 2), np.float32), 2)
+    assert isinstance(said, str)

@@ -255,3 +255,33 @@ def test_noise_is_drawn_anew_on_students_or_teachers_that_are_trained_once(side)
     assert np.mean(said[0] == data.y_test) > 0.65
     assert (said[1] != said[2]).any()
     assert federation.diagnostic(gentle, rows) > federation.diagnostic(harsh, rows)
+
+
+def test_algorithms_are_held_against_others_seed_by_seed(folder):
+    from fedkt.paper.markdown import differences_in_markdown
+
+    text = PLAN.replace('across = "subsets"', 'across = "subsets"\ndown = "dataset,algorithm"\nagainst = ["fedkt"]')
+    text = text.replace("seeds = 2", "seeds = 2\nfirst_seed = 100")
+    text = text.replace("subsets = [1, 2]", 'algorithm = ["fedkt", "solo"]\nsubsets = [1, 2]')
+    (folder / "plans" / "subsets.toml").write_text(text)
+    plan = read_plans(folder)["subsets"]
+    assert {run.setting.seed for run in plan.runs()} == {100, 101}
+    figures = {"fedkt": (0.5, 0.6), "solo": (0.7, 0.75)}
+    runs = {
+        fingerprint(run.setting): report(figures[run.setting.algorithm][run.setting.seed - 100], run.setting.seed)
+        for run in plan.runs()
+    }
+    table = table_of(plan, runs, {})
+    assert table.rows == ("digits,fedkt", "digits,solo")
+    said = differences_in_markdown(table)
+    assert "Less FedKT on the same seeds" in said
+    assert "| digits, Solo | +17.5 ± 3.5 (2 of 2 ahead) | +17.5 ± 3.5 (2 of 2 ahead) |" in said
+    assert "| digits, FedKT" not in said
+    write_paper_page(folder / "page.html", [replace(table, plan=replace(plan, picture=""))])
+    assert "+17.5 ± 3.5 (2 of 2 ahead)" in (folder / "page.html").read_text()
+
+
+def test_who_is_held_against_others_must_have_a_row(folder):
+    (folder / "plans" / "subsets.toml").write_text(PLAN.replace("seeds = 2", 'seeds = 2\nagainst = ["fedkt"]'))
+    with pytest.raises(ConfigurationError, match="down names 'algorithm'"):
+        read_plans(folder)

@@ -5,17 +5,26 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fedkt.paper.markdown import MARKS, named
-from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, Table, beside_in_words, ours_in_words
+from fedkt.experiments.svg import name_of
+from fedkt.paper.markdown import MARKS, headed, named
+from fedkt.paper.outcome import (
+    BETTER,
+    WITHIN,
+    WORSE,
+    Cell,
+    Table,
+    beside_in_words,
+    difference_in_words,
+    differences,
+    ours_in_words,
+)
 
 COLOURS = {WITHIN: "green", BETTER: "cyan", WORSE: "red", "": "default"}
 
 
 def print_table(console: Console, table: Table) -> None:
     """Ours in each cell, the paper's number and the distance under it."""
-    grid = Grid(
-        table.plan.down, *(named(table.plan.across, column) for column in table.columns), title=table.plan.title
-    )
+    grid = Grid(*headed(table), title=table.plan.title)
     for row in table.rows:
         grid.add_row(
             named(table.plan.down, row), *(cell_in_colour(table.cells.get((row, column))) for column in table.columns)
@@ -27,6 +36,17 @@ def print_table(console: Console, table: Table) -> None:
             "above, [red]▼[/red] below.",
             soft_wrap=True,
         )
+    print_differences(console, table)
+
+
+def print_differences(console: Console, table: Table) -> None:
+    """How far each algorithm lies from those it is held against, seed by seed."""
+    for name in table.plan.against:
+        grid = Grid(*headed(table), title=f"Less {name_of(name)} on the same seeds, in points")
+        for row, cells in differences(table, name).items():
+            shown = [difference_in_words(cells.get(column)) for column in table.columns]
+            grid.add_row(named(table.plan.down, row), *shown)
+        console.print(grid)
 
 
 def cell_in_colour(cell: Cell | None) -> str:

@@ -13,6 +13,8 @@ from fedkt.paper.outcome import (
     Table,
     beside_in_words,
     counts_in_words,
+    difference_in_words,
+    differences,
     ours_in_words,
     verdicts,
 )
@@ -24,7 +26,7 @@ LEGEND = "● within two of our standard deviations of the paper's number (in br
 
 def table_in_markdown(table: Table) -> str:
     """Rows and columns of the plan; in each cell ours, the paper's in brackets, and how far apart they are."""
-    head = [table.plan.down, *(named(table.plan.across, column) for column in table.columns)]
+    head = headed(table)
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for row in table.rows:
         cells = [table.cells.get((row, column)) for column in table.columns]
@@ -38,8 +40,28 @@ def table_in_markdown(table: Table) -> str:
 
 
 def named(field: str, value: str) -> str:
-    """A row's or a column's name."""
-    return name_of(value) if field == "algorithm" else value
+    """A row's or a column's name; one of several fields has a part for each."""
+    if "," not in field:
+        return name_of(value) if field == "algorithm" else value
+    parts = zip(field.split(","), value.split(","), strict=True)
+    return ", ".join(name_of(part) if each == "algorithm" else part for each, part in parts)
+
+
+def headed(table: Table) -> list[str]:
+    """The heads of a table's columns."""
+    return [table.plan.down.replace(",", ", "), *(named(table.plan.across, column) for column in table.columns)]
+
+
+def differences_in_markdown(table: Table) -> str:
+    """How far each algorithm lies from those it is held against, seed by seed; empty where it is held against none."""
+    parts = []
+    for name in table.plan.against:
+        lines = [f"| {' | '.join(headed(table))} |", "|" + "---|" * len(headed(table))]
+        for row, cells in differences(table, name).items():
+            shown = [difference_in_words(cells.get(column)) for column in table.columns]
+            lines.append(f"| {named(table.plan.down, row)} | {' | '.join(shown)} |")
+        parts.append("\n".join([f"Less {name_of(name)} on the same seeds, in points:", "", *lines]))
+    return "\n\n".join(parts)
 
 
 def cell_in_markdown(cell: Cell | None) -> str:

@@ -14,7 +14,7 @@ from fedkt.errors import DataError
 from fedkt.experiments.results import over_seeds, stored
 from fedkt.experiments.setting import fingerprint
 from fedkt.paper.plans import Plan
-from fedkt.report import Report
+from fedkt.report import Report, mean_and_spread
 
 WITHIN, BETTER, WORSE = "within", "better", "worse"
 SPREADS = 2.0
@@ -137,6 +137,32 @@ def verdicts(tables: Iterable[Table]) -> dict[str, list[tuple[Table, Cell]]]:
             if cell.verdict:
                 found[cell.verdict].append((table, cell))
     return found
+
+
+def differences(table: Table, other: str) -> dict[str, dict[str, list[float]]]:
+    """By row and column: accuracy less that of another algorithm on the same seed, in points, for every common seed."""
+    place = table.plan.down_fields.index("algorithm")
+    found: dict[str, dict[str, list[float]]] = {}
+    for (row, column), cell in table.cells.items():
+        parts = row.split(",")
+        if parts[place] == other:
+            continue
+        parts[place] = other
+        beside = table.cells.get((",".join(parts), column))
+        by_seed = {} if beside is None else {each.seed: each.accuracy for each in beside.reports}
+        pairs = [(each.accuracy, by_seed[each.seed]) for each in cell.reports if each.seed in by_seed]
+        points = [100 * (ours - theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
+        found.setdefault(row, {})[column] = points
+    return found
+
+
+def difference_in_words(points: list[float] | None) -> str:
+    """Mean and spread of paired differences, and in how many of them ours is ahead."""
+    if not points:
+        return ""
+    mean, spread = mean_and_spread(points)
+    ahead = f"{sum(each > 0 for each in points)} of {len(points)} ahead"
+    return f"{mean:+.1f} ± {spread:.1f} ({ahead})" if len(points) > 1 else f"{mean:+.1f}"
 
 
 def missing(table: Table) -> int:

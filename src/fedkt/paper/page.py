@@ -8,14 +8,16 @@ from pathlib import Path
 
 from fedkt.experiments.page import page_environment
 from fedkt.experiments.private_tables import PAPER_HEAD, paper_cells, summary
-from fedkt.experiments.svg import made_unique
+from fedkt.experiments.svg import made_unique, name_of
 from fedkt.paper import private_levels
-from fedkt.paper.markdown import MARKS, named
+from fedkt.paper.markdown import MARKS, headed, named
 from fedkt.paper.outcome import (
     Cell,
     Table,
     beside_in_words,
     counts_in_words,
+    difference_in_words,
+    differences,
     missing,
     ours_in_words,
     verdicts,
@@ -46,6 +48,8 @@ class Section:
     text: list[str]
     head: list[str]
     lines: list[tuple[str, list[Shown]]]
+    beside: list[tuple[str, list[tuple[str, list[str]]]]]
+    """Paired differences: what each algorithm is held against, and a line for each."""
     picture: str
     missing: int
     hours: float
@@ -87,10 +91,23 @@ def section(table: Table, number: int) -> Section:
         title=table.plan.title,
         where=table.plan.where,
         text=[part.replace("\n", " ") for part in table.plan.text.split("\n\n") if part],
-        head=[table.plan.down, *(named(table.plan.across, column) for column in table.columns)],
+        head=headed(table),
         lines=[
             (named(table.plan.down, row), [shown(table.cells.get((row, column))) for column in table.columns])
             for row in table.rows
+        ],
+        beside=[
+            (
+                name_of(name),
+                [
+                    (
+                        named(table.plan.down, row),
+                        [difference_in_words(cells.get(column)) for column in table.columns],
+                    )
+                    for row, cells in differences(table, name).items()
+                ],
+            )
+            for name in table.plan.against
         ],
         picture=made_unique(picture, f"p{number}") if picture else "",
         missing=missing(table),

@@ -2,7 +2,7 @@
 
     title = "Number of partitions s"
     where = "the paper's appendix, on hyper-parameters"
-    across = "partitions"            # the setting whose values are the columns; rows are datasets
+    across = "partitions"            # the setting whose values are the columns; rows are datasets (down = "dataset")
     expected = "partitions"          # the part of expected.toml that holds the paper's numbers
     seeds = 5
 
@@ -13,8 +13,8 @@
     quick = { dataset = "adult", parties = 5, partitions = [1, 2] }
 
 Everything else in a block of runs is a field of `Setting`, but for `seeds`, a number of its own, and `column`, another
-name for its column. `quick` replaces what it names when only a rehearsal is wanted: one
-seed, minutes; an empty list there leaves the block out.
+name for its column. `quick` replaces what it names when only a rehearsal is wanted: one seed, minutes; an empty list
+there leaves the block out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,22 @@ from fedkt.experiments.setting import Setting
 FIELDS = {each.name for each in fields(Setting)} - {"seed"}
 OWN = {"seeds", "quick", "column"}
 """What a block of runs knows besides the fields of a setting."""
-TOP = {"title", "where", "text", "down", "across", "expected", "picture", "bytes", "seeds", "runs"}
+TOP = set(
+    [
+        "title",
+        "where",
+        "text",
+        "down",
+        "across",
+        "expected",
+        "picture",
+        "bytes",
+        "seeds",
+        "first_seed",
+        "against",
+        "runs",
+    ]
+)
 PICTURES = ("", "lines", "rounds")
 
 
@@ -61,7 +76,7 @@ class Plan:
     text: str = ""
     """What reproduces, what does not, and why."""
     down: str = "dataset"
-    """The field whose values are the rows."""
+    """The field whose values are the rows, or two of them with a comma."""
     expected: str = ""
     """The part of expected.toml with the paper's numbers, by dataset and the other axis; empty where it has none."""
     picture: str = ""
@@ -69,6 +84,19 @@ class Plan:
     bytes: bool = False
     """Whether the bytes of FedKT's messages are measured, for which its students must be packed."""
     seeds: int = 5
+    first_seed: int = 0
+    """Seeds count from here: 100 for what no other table has seen."""
+    against: tuple[str, ...] = ()
+    """Algorithms that all others are held against, seed by seed."""
+
+    @property
+    def down_fields(self) -> list[str]:
+        """The fields whose values are the rows."""
+        return self.down.split(",")
+
+    def row_of(self, setting: Setting) -> str:
+        """The row of a run."""
+        return ",".join(in_words(getattr(setting, name)) for name in self.down_fields)
 
     def runs(self, *, seeds: int | None = None, quick: bool = False) -> list[Run]:
         """Every run once, seed by seed; `seeds` replaces the number of seeds."""
@@ -77,11 +105,12 @@ class Plan:
             chosen = {**block, **block.get("quick", {})} if quick else block
             swept = {name: value if isinstance(value, list) else [value] for name, value in chosen.items()}
             names = [name for name in swept if name in FIELDS]
-            for seed in range(1 if quick else seeds or chosen.get("seeds", self.seeds)):
+            for count in range(1 if quick else seeds or chosen.get("seeds", self.seeds)):
+                seed = self.first_seed + count
                 for values in product(*(swept[name] for name in names)):
                     setting = Setting(**dict(zip(names, values, strict=True)), seed=seed).filled()
                     column = chosen.get("column", in_words(getattr(setting, self.across)))
-                    found[Run(setting, in_words(getattr(setting, self.down)), column)] = None
+                    found[Run(setting, self.row_of(setting), column)] = None
         return list(found)
 
 
@@ -100,7 +129,8 @@ def read_plan(path: Path) -> Plan:
     if faults:
         raise ConfigurationError(f"{path}: {faults[0]}")
     blocks = tuple(said.pop("runs"))
-    plan = Plan(path.stem, **{**said, "text": said.get("text", "").strip()}, blocks=blocks)
+    words = {"text": said.get("text", "").strip(), "against": tuple(said.get("against", ()))}
+    plan = Plan(path.stem, **{**said, **words}, blocks=blocks)
     try:
         plan.runs(quick=True)
         plan.runs()
@@ -117,8 +147,10 @@ def wrong_with(said: dict[str, Any]) -> Iterator[str]:
     for name in said.keys() - TOP:
         yield f"there is no {name!r} in a plan; it may have {', '.join(sorted(TOP))}."
     for name in ("across", "down"):
-        if said.get(name, "dataset") not in FIELDS:
+        if not set(str(said.get(name, "dataset")).split(",")) <= FIELDS:
             yield f"{name} = {said[name]!r} is no field of a setting; choose one of {', '.join(sorted(FIELDS))}."
+    if said.get("against") and "algorithm" not in str(said.get("down")).split(","):
+        yield "who holds algorithms against others has them as rows: down names 'algorithm'."
     if said.get("picture", "") not in PICTURES:
         yield f"picture = {said['picture']!r}; choose one of {', '.join(filter(None, PICTURES))}, or leave it out."
     blocks = said.get("runs", [])

@@ -166,3 +166,18 @@ def test_importing_the_data_layer_is_cheap():
     program = f"import sys, fedkt.data; print({slow} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_skewed_public_rows_have_other_class_shares_and_only_those():
+    from fedkt.data.dataset import with_skewed_public
+
+    data = load("digits", seed=0)
+    assert with_skewed_public(data, None, seed=0) is data
+    skewed = with_skewed_public(data, 0.5, seed=0)
+    before, after = (np.bincount(each.y_public, minlength=10) for each in (data, skewed))
+    assert (after <= before).all()
+    assert (after >= 1).all()
+    assert np.abs(before / before.sum() - after / after.sum()).sum() > 0.4
+    again = with_skewed_public(data, 0.5, seed=0)
+    assert (again.X_public == skewed.X_public).all()
+    assert (skewed.X_test == data.X_test).all()

@@ -58,6 +58,10 @@ DistilEpochs = Annotated[
     int | None,
     typer.Option(min=0, help="feddf: how often the server sees the public rows when it distils. Default: 10."),
 ]
+PublicBeta = Annotated[
+    float | None,
+    typer.Option(help="Draw the class shares of the public rows from Dirichlet(β): rows unlike the parties'."),
+]
 PublicShare = Annotated[float, typer.Option(help="Share of the public rows that is used, e.g. 0.2.")]
 Parties = Annotated[int | None, typer.Option(min=1, help="Number of parties. Default: the dataset's.")]
 Beta = Annotated[float, typer.Option(help="Dirichlet concentration β: smaller is more skewed.")]
@@ -182,6 +186,7 @@ PLAIN = (
     "mu",
     "distil_epochs",
     "public_share",
+    "public_beta",
 )
 
 

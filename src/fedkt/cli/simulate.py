@@ -50,6 +50,7 @@ def simulate(
     mu: options.Mu = None,
     distil_epochs: options.DistilEpochs = None,
     public_share: options.PublicShare = 1.0,
+    public_beta: options.PublicBeta = None,
     jobs: options.Jobs = 1,
     data_dir: options.DataDir = None,
     bytes_: options.Bytes = False,

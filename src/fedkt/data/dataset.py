@@ -49,6 +49,27 @@ def with_fewer_public(data: Dataset, share: float, *, seed: int) -> Dataset:
     return replace(data, X_public=data.X_public[kept], y_public=data.y_public[kept])
 
 
+def with_skewed_public(data: Dataset, beta: float | None, *, seed: int) -> Dataset:
+    """The dataset with public rows of other class shares, which Dirichlet(β) draws; None leaves them as they are.
+
+    For simulations of what happens where public rows do not resemble the parties' rows: it looks at their labels.
+    """
+    if beta is None:
+        return data
+    rng = np.random.default_rng([seed, PUBLIC_STREAM, 1])
+    counts = np.bincount(data.y_public, minlength=len(data.classes))
+    wanted = rng.dirichlet(np.full(len(counts), beta))
+    # As many rows as the class that runs out first allows, but at least one of each class that is there.
+    most = (counts / np.maximum(wanted, 1e-12))[counts > 0]
+    size = max(float(np.median(most)), 1.0)
+    kept = [
+        rng.permutation(np.flatnonzero(data.y_public == label))[: max(1, round(size * share))]
+        for label, share in enumerate(wanted)
+    ]
+    rows = np.sort(np.concatenate(kept))
+    return replace(data, X_public=data.X_public[rows], y_public=data.y_public[rows])
+
+
 @dataclass(frozen=True)
 class Split:
     """Row numbers by role; together they are all rows, each once."""

@@ -17,7 +17,7 @@ from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.algorithms.levels import calibrated, cautions
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
-from fedkt.data.dataset import with_fewer_public
+from fedkt.data.dataset import with_fewer_public, with_skewed_public
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.experiments.results import append_line, stored
@@ -51,6 +51,7 @@ def run(
     """
     full = setting.filled()
     data = load(full.dataset, seed=full.seed, data_dir=data_dir)
+    data = with_skewed_public(data, full.public_beta, seed=full.seed)
     data = with_fewer_public(data, full.public_share, seed=full.seed)
     owners = draw_parties(full, data)
     parties = [replace(party, diagnostic=diagnostic is not None) for party in assemble(full, data, owners)]

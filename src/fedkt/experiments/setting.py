@@ -63,6 +63,8 @@ class Setting:
     """How long FedDF's server distils; None is 10."""
     public_share: float = 1.0
     """The share of the public rows that is used."""
+    public_beta: float | None = None
+    """Draws the class shares of the public rows from Dirichlet(β): they then do not resemble the parties' rows."""
     mu: float | None = None
     """The proximal term of FedProx and FedKT-Prox."""
 
@@ -93,6 +95,8 @@ class Setting:
             raise ConfigurationError(
                 f"The share of the public rows lies above 0 and at most at 1, got {self.public_share!r}."
             )
+        if self.public_beta is not None and not self.public_beta > 0:
+            raise ConfigurationError(f"The beta of the public rows must be above 0, got {self.public_beta!r}.")
         if partition == "column" and self.parties is not None:
             raise ConfigurationError(
                 "With the partition 'column' the data says who the parties are; leave the number of parties out, or "

@@ -34,22 +34,6 @@ from fedkt.experiments.setting import Setting
 FIELDS = {each.name for each in fields(Setting)} - {"seed"}
 OWN = {"seeds", "quick", "column"}
 """What a block of runs knows besides the fields of a setting."""
-TOP = set(
-    [
-        "title",
-        "where",
-        "text",
-        "down",
-        "across",
-        "expected",
-        "picture",
-        "bytes",
-        "seeds",
-        "first_seed",
-        "against",
-        "runs",
-    ]
-)
 PICTURES = ("", "lines", "rounds")
 
 
@@ -104,6 +88,8 @@ class Plan:
         for block in self.blocks:
             chosen = {**block, **block.get("quick", {})} if quick else block
             swept = {name: value if isinstance(value, list) else [value] for name, value in chosen.items()}
+            # A list in a list is one value: the families of a federation of different models.
+            swept = {name: [tuple(v) if isinstance(v, list) else v for v in each] for name, each in swept.items()}
             names = [name for name in swept if name in FIELDS]
             for count in range(1 if quick else seeds or chosen.get("seeds", self.seeds)):
                 seed = self.first_seed + count
@@ -112,6 +98,10 @@ class Plan:
                     column = chosen.get("column", in_words(getattr(setting, self.across)))
                     found[Run(setting, self.row_of(setting), column)] = None
         return list(found)
+
+
+TOP = {"runs", *(each.name for each in fields(Plan))} - {"name", "blocks"}
+"""What a plan's file may say."""
 
 
 def in_words(value: Any) -> str:

@@ -9,12 +9,15 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
+from fedkt.algorithms.levels import calibrated
 from fedkt.bundle import Bundle, pack, unpack
-from fedkt.errors import BundleError, ConfigurationError
+from fedkt.errors import BundleError, ConfigurationError, PrivacyError
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
-from fedkt.privacy import Laplace
+from fedkt.privacy import Gaussian, Laplace, Ledger, Release, price_together
+from fedkt.privacy.accountant.gdp import from_mu
+from fedkt.privacy.gaussian import GaussianCounts
 
 CLASSES = (0, 1, 2)
 
@@ -95,7 +98,7 @@ def test_only_what_was_agreed_on_is_sent(skewed):
         unpack(plain, **wanted, counts=True)
 
 
-@pytest.mark.parametrize("counts", [(1, 2), (0,) * 3, (1,) * 4], ids=["too few", "no rows", "too many"])
+@pytest.mark.parametrize("counts", [(1, 2), (1,) * 4], ids=["too few", "too many"])
 def test_counts_that_do_not_fit_the_classes_are_refused(skewed, counts):
     parties, server, _ = skewed
     sent = ExpertFedKT("tree").party_step(fresh(parties)[1], None)
@@ -160,7 +163,7 @@ def test_a_party_with_most_of_the_rows_is_named(skewed):
     ("settings", "why"),
     [
         ({"voting": "expert", "level": "L1", "noise": Laplace(0.1)}, "one party's vote"),
-        ({"voting": "expert", "level": "L2", "noise": Laplace(0.1)}, "nothing pays for"),
+        ({"voting": "expert", "level": "L2", "noise": GaussianCounts(3.0)}, "not for votes"),
         ({"voting": "loudest"}, "There is no voting 'loudest'"),
     ],
 )
@@ -183,3 +186,61 @@ def test_at_level_l2_experts_without_counts_cost_what_consistent_votes_cost():
     shape = {"public_rows": 100, "classes": 3, "party_rows": [50, 60], "delta": 1e-5}
     plain = fedkt_with("consistent", "tree", **noise).price(**shape)
     assert fedkt_with("expert-no-counts", "tree", **noise).price(**shape) == plain
+
+
+def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
+    parties, _, _ = skewed
+    shape = {"public_rows": 600, "classes": 3, "party_rows": [440], "delta": 1e-5}
+    private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}
+    votes = ExpertFedKT("tree", counts=False, **private).price(**shape)
+    both = ExpertFedKT("tree", **private).price(**shape)
+    assert votes.epsilon < both.epsilon
+    party = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger(delta=1e-5))
+    sent = ExpertFedKT("tree", **private).party_step(party, None)
+    assert sent.counts != (400, 20, 20)
+    assert np.abs(np.subtract(sent.counts, (400, 20, 20))).max() < 20
+    assert party.ledger.price().epsilon == pytest.approx(both.epsilon)
+    assert [each.noise.name for each in party.ledger.releases] == ["gaussian", "gaussian-counts"]
+    again = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger())
+    assert ExpertFedKT("tree", **private).party_step(again, None).counts == sent.counts
+    other = replace(fresh(parties)[0], noise_seed=8, ledger=Ledger())
+    assert ExpertFedKT("tree", **private).party_step(other, None).counts != sent.counts
+
+
+def test_a_budget_that_does_not_cover_the_counts_is_kept(skewed):
+    parties, _, _ = skewed
+    private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}
+    votes = ExpertFedKT("tree", counts=False, **private).price(public_rows=600, classes=3, party_rows=[440], delta=1e-5)
+    party = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger(delta=1e-5, budget=votes.epsilon))
+    with pytest.raises(PrivacyError, match="does not cover"):
+        ExpertFedKT("tree", **private).party_step(party, None)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_released_counts_are_never_priced_as_if_only_a_winner_left(classes):
+    counted = Release(GaussianCounts(3.0), 1, 1, classes, "record")
+    found = price_together([counted], 1e-5)
+    assert not set(found.accountants) - {"exact", "arg-max"} <= {"pure"}
+    assert np.isinf(found.accountants["exact"])
+    assert np.isinf(found.accountants["arg-max"])
+    # A Gaussian mechanism of sensitivity √2.
+    assert found.epsilon == pytest.approx(from_mu(np.sqrt(2) / 3.0, 1e-5), rel=1e-3)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_noise_is_found_that_keeps_an_epsilon_with_counts(mechanism):
+    noise = calibrated(
+        mechanism,
+        level="L2",
+        epsilon=2.0,
+        delta=1e-5,
+        queries=20,
+        partitions=1,
+        subsets=5,
+        classes=3,
+        party_rows=[100],
+        counts=True,
+    )
+    algorithm = ExpertFedKT("tree", level="L2", noise=noise, queries=20, subsets=5)
+    price = algorithm.price(public_rows=100, classes=3, party_rows=[100], delta=1e-5)
+    assert 1.8 < price.epsilon <= 2.0

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.fedkt import FedKT, ask
-from fedkt.algorithms.pate import STUDY, TIES
+from fedkt.algorithms.fedkt import FedKT, ask, number_of_queries
+from fedkt.algorithms.levels import count_noise
+from fedkt.algorithms.pate import STUDY, TIES, fingerprint
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.experts import (
@@ -28,15 +29,21 @@ from fedkt.experts import (
     expert_votes,
     pooled_posterior,
     pulled_back,
+    rows_of_one,
     shares_of,
 )
 from fedkt.federation import Party, Server, Side
-from fedkt.models.base import FittedModel, one_thread, prepared
+from fedkt.models.base import FittedModel, count_rows, one_thread, prepared
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_neural
 from fedkt.models.prediction import probabilities_of_all, says_how_sure
+from fedkt.privacy import Release
+from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.privacy.ledger import counts_release
 from fedkt.votes import count_votes, winners
 
+COUNTS_STREAM = 0xC0417
+"""What a party's generator of noise draws with this number: the noise on its class counts."""
 HEAVY = 0.5
 """A party with more than this part of all rows outvotes the others together, and the report says so."""
 
@@ -71,11 +78,6 @@ class ExpertFedKT(FedKT):
                 "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
                 "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
             )
-        if self.level == "L2" and self.counts:
-            raise ConfigurationError(
-                "At level L2 class counts would be a release of their own that nothing pays for. Choose expert voting "
-                "without counts, or consistent voting."
-            )
 
     def chosen(self, party: Party) -> Roles:
         """Who teaches and who studies at this party."""
@@ -85,10 +87,39 @@ class ExpertFedKT(FedKT):
         # A tree is the usual teacher because many of them disagree usefully; one alone only knows less.
         return roles(found.student, teacher=found.student)
 
+    def releases(self, *, public_rows: int, classes: int, party_rows: Sequence[int]) -> set[tuple[Release, ...]]:
+        """What each owner of a budget releases with noise: at L2 every party its class counts as well."""
+        found = super().releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
+        if self.level != "L2" or not self.counts:
+            return found
+        beside = counts_release(self.count_noise(public_rows), classes)
+        return {(*votes, beside) for votes in found}
+
+    def count_noise(self, public_rows: int) -> GaussianCounts:
+        """The noise on a party's class counts at level L2."""
+        assert self.noise is not None
+        return count_noise(self.noise, self.partitions * number_of_queries(self.queries, public_rows))
+
     def bundle(self, party: Party) -> Bundle:
-        """The party's students, and its class counts."""
-        counted = tuple(int(each) for each in np.bincount(party.y, minlength=len(party.classes)))
-        return replace(super().bundle(party), counts=counted if self.counts else None, soft=True)
+        """The party's students, and its class counts; with noise at L2."""
+        return replace(super().bundle(party), counts=self.told(party) if self.counts else None, soft=True)
+
+    def told(self, party: Party) -> tuple[int, ...]:
+        """How many rows of each class the party says it has."""
+        n_classes = len(party.classes)
+
+        def count() -> NDArray[np.int64]:
+            return np.bincount(party.y, minlength=n_classes)
+
+        if self.level != "L2":
+            return tuple(int(each) for each in count())
+        return party.ledger.release_counts(
+            count,
+            self.count_noise(count_rows(party.public)),
+            classes=n_classes,
+            rng=party.noise_rng(COUNTS_STREAM),
+            noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
+        )
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model, trained on the public rows as the parties' experts label them."""
@@ -148,7 +179,7 @@ class ExpertFedKT(FedKT):
         figures["voters"] = len(voting)
         figures["weights"] = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
         if self.counts:
-            prior = counts.sum(axis=0) / counts.sum()
+            prior = rows_of_one(counts.sum(axis=0, keepdims=True))[0]
             scores, strayed = pulled_back(scores, prior)
             figures["strayed"] = strayed
             if strayed > TOLERANCE:
@@ -175,7 +206,7 @@ def softly_taught(network: Any, side: Side, labels: Matrix) -> FittedModel:
 
 def warn_of_heavy_parties(server: Server, voting: Sequence[Bundle], counts: Matrix) -> None:
     """Say who outweighs all others together: nobody can check a count."""
-    for bundle, part in zip(voting, counts.sum(axis=1) / counts.sum(), strict=True):
+    for bundle, part in zip(voting, counts.sum(axis=1) / max(counts.sum(), 1.0), strict=True):
         if part > HEAVY and len(voting) > 1:
             server.diary.say(
                 f"Party {bundle.sender!r} says it has {part:.0%} of all rows, so its word outweighs all others. Make "

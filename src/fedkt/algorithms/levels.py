@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy import UNITS, Noise, Price, make_noise
+from fedkt.privacy import UNITS, Noise, Price, Release, make_noise, price_together
 from fedkt.privacy.calibrate import smallest_noise
+from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.privacy.ledger import counts_release
 from fedkt.privacy.statement import rounded_up
 
+COUNTS_PART = 0.05
+"""What noisy class counts cost beside the votes: this part of their μ²."""
+MOST_TRIES = 8
 FEW_PARTIES = 20
 """Below this the noise that protects one vote among so few drowns the others."""
 USELESS_EPSILON = 10.0
@@ -26,8 +32,12 @@ def calibrated(
     subsets: int,
     classes: int,
     party_rows: Sequence[int],
+    counts: bool = False,
 ) -> Noise:
-    """The smallest noise of a mechanism that keeps ε at a level, for every party."""
+    """The smallest noise of a mechanism that keeps ε at a level, for every party.
+
+    With `counts` (level L2) what is kept is the ε of the votes and of a party's noisy class counts together.
+    """
     if mechanism == "confident-gaussian":
         raise ConfigurationError(
             "confident-gaussian has four parameters and is not calibrated to an epsilon. Give --threshold, "
@@ -37,6 +47,36 @@ def calibrated(
         voters, asked, abstentions = {len(party_rows)}, queries, True
     else:
         voters, asked, abstentions = {min(subsets, rows) for rows in party_rows}, partitions * queries, False
+
+    def smallest(kept: float) -> Noise:
+        return least_for_all(mechanism, kept, delta, asked, voters, classes, level, abstentions)
+
+    noise = smallest(epsilon)
+    if not counts or level != "L2":
+        return noise
+    target = epsilon
+    for _ in range(MOST_TRIES):
+        beside = counts_release(count_noise(noise, asked), classes)
+        votes = [Release(noise, asked, each, classes, UNITS[level]) for each in voters]
+        cost = max(price_together([each, beside], delta).epsilon for each in votes)
+        if cost <= epsilon:
+            return noise
+        target *= 0.999 * epsilon / cost
+        noise = smallest(target)
+    raise ConfigurationError(f"No noise was found that keeps epsilon {epsilon:g} with class counts. Give its scale.")
+
+
+def least_for_all(
+    mechanism: str,
+    epsilon: float,
+    delta: float,
+    asked: int,
+    voters: set[int],
+    classes: int,
+    level: str,
+    abstentions: bool,
+) -> Noise:
+    """The smallest noise that keeps ε for each of these numbers of voters."""
     found = [
         smallest_noise(
             mechanism,
@@ -55,6 +95,19 @@ def calibrated(
     scales = [float(next(iter(each.scale.values()))) for each in found]
     name = next(iter(found[0].scale))
     return make_noise(mechanism, {name: max(scales) if largest else min(scales)})
+
+
+def count_noise(noise: Noise, votes: int) -> GaussianCounts:
+    """The noise on a party's class counts where `votes` labels leave with `noise`: a small part of what they cost.
+
+    As Gaussian mechanisms, k votes of spread σ have μ² = 2k/σ² and one histogram of spread τ has 2/τ².
+    """
+    scale = dict(noise.scale)
+    spread = {
+        "laplace": lambda: math.sqrt(2) / scale["gamma"],
+        "gumbel": lambda: math.pi / (math.sqrt(6) * scale["theta"]),
+    }.get(noise.name, lambda: scale["sigma"])()
+    return GaussianCounts(spread / math.sqrt(COUNTS_PART * votes))
 
 
 def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tuple[str, ...]:

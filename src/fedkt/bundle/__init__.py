@@ -271,8 +271,8 @@ def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, wanted: boo
         return
     if counts is None:
         raise BundleError(f"{who} does not tell how many rows of each class its party has, as was agreed on.")
-    if len(counts) != n_classes or sum(counts) == 0:
-        raise BundleError(f"{who} counts rows of {len(counts)} classes, {sum(counts)} in all; there are {n_classes}.")
+    if len(counts) != n_classes:
+        raise BundleError(f"{who} counts rows of {len(counts)} classes; there are {n_classes}.")
 
 
 def _same(ours: Sequence[Label], theirs: Sequence[Label]) -> bool:

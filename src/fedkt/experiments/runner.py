@@ -211,6 +211,7 @@ def chosen_noise(setting: Setting, data: Dataset, sizes: Sequence[int]) -> Noise
         subsets=setting.subsets or 5,
         classes=len(data.classes),
         party_rows=sizes,
+        counts=setting.algorithm == "fedkt-expert",
     )
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, model_validator
 
 from fedkt.errors import ConfigurationError
 from fedkt.plan.parts import Part, Text
-from fedkt.privacy import Noise, make_noise
+from fedkt.privacy import Noise, check_level, make_noise
 
 if TYPE_CHECKING:
     from fedkt.plan.agreement import Plan
@@ -44,7 +44,7 @@ class Privacy(Part):
 
     @model_validator(mode="after")
     def _checked(self) -> Privacy:
-        make_noise(self.mechanism, self.scale)
+        check_level("L2", make_noise(self.mechanism, self.scale))
         return self
 
     @property
@@ -62,6 +62,7 @@ def settled(
     parties: int,
     partitions: int,
     subsets: int,
+    counts: bool = False,
 ) -> dict[str, Any] | None:
     """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
     asked = {name: value for name, value in given.items() if value is not None and value != {}}
@@ -98,6 +99,7 @@ def settled(
             classes=classes,
             # A plan does not know how many rows a party has; one with fewer rows than subsets is checked when it runs.
             party_rows=[1] * parties if level == "L1" else [subsets],
+            counts=counts,
         )
         asked["scale"] = dict(found.scale)
     return asked

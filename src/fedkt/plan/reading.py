@@ -70,6 +70,7 @@ def make_plan(
         parties=len(parties),
         partitions=cuts,
         subsets=parts,
+        counts=voting == "expert",
     )
     said: dict[str, Any] = {
         "format": FORMAT,

@@ -1,4 +1,7 @@
-"""Gaussian noise on every count: GNMax of Papernot et al., "Scalable Private Learning with PATE" (2018)."""
+"""Gaussian noise on every count: GNMax of Papernot et al., "Scalable Private Learning with PATE" (2018).
+
+And the same noise on counts that are themselves released, as they are after it: a party's rows of each class.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedkt.errors import PrivacyError
 from fedkt.privacy.noise import noisy_winners, one_row, orders_above_one, positive
 from fedkt.privacy.price import Floats
 
@@ -73,3 +77,35 @@ class Gaussian:
     def rdp(self, orders: ArrayLike) -> Floats:
         """α/σ²: a moved vote shifts the counts by √2 in length, α·√2²/(2σ²) (Mironov 2017, Proposition 7)."""
         return orders_above_one(orders) / self.sigma**2
+
+
+@dataclass(frozen=True)
+class GaussianCounts(Gaussian):
+    """N(0, σ²) on each count, all of them released: not the largest one's name, but the noisy numbers.
+
+    A replaced record lowers one count by one and raises another, as a moved vote does, so whatever bounds the noisy
+    counts of one vote bounds these. What is exact for the name of the winner alone (`win_probability`) is not for them.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in the catalogue."""
+        return "gaussian-counts"
+
+    def counts(self, numbers: ArrayLike, rng: np.random.Generator) -> tuple[int, ...]:
+        """The noisy counts, rounded, and none below zero: what is done to noisy numbers costs nothing."""
+        known = np.asarray(numbers, dtype=np.float64)
+        noisy = known + rng.normal(0.0, self.sigma, known.shape)
+        return tuple(int(each) for each in np.maximum(np.rint(noisy), 0))
+
+    def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Refused: counts have no winner."""
+        raise PrivacyError("This noise is for counts that are released themselves, not for votes.")
+
+    def win_probability(self, gap: ArrayLike) -> Floats:
+        """Refused: more than a winner is released."""
+        raise PrivacyError("Counts are released themselves; they have no probability to win.")
+
+    def class_probabilities(self, votes: ArrayLike) -> Floats:
+        """Refused: more than a winner is released."""
+        raise PrivacyError("Counts are released themselves; they have no probability to win.")

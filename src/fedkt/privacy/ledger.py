@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
 from fedkt.privacy.book import Book, Entry, Spending, reserve
+from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Noise, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.votes import Labels, winners
@@ -35,6 +36,8 @@ def check_level(level: str, noise: Noise | None) -> None:
             f"Level L0 adds no noise, but a noise was given ({noise!r}). Leave it out, or choose level L1 (noise at "
             "the server, a party is protected) or L2 (noise at the parties, a record is protected)."
         )
+    if isinstance(noise, GaussianCounts):
+        raise ConfigurationError(f"{noise.name} is noise for counts that are released, not for votes. Choose gaussian.")
     if level != "L0" and not isinstance(noise, Noise):
         raise ConfigurationError(
             f"Level {level} needs a noise"
@@ -88,6 +91,25 @@ class Ledger:
         self.releases.append(asked)
         return noise.labels(self._counted(count, queries, voters, classes), rng)
 
+    def release_counts(
+        self,
+        count: Callable[[], ArrayLike],
+        noise: GaussianCounts,
+        *,
+        classes: int,
+        rng: np.random.Generator,
+        purpose: str = "class counts",
+        noise_key: str = "",
+    ) -> tuple[int, ...]:
+        """A party's rows of each class with noise, once the release is priced, covered and written down."""
+        asked = counts_release(noise, classes)
+        self._reserve(asked, purpose, noise_key)
+        self.releases.append(asked)
+        numbers = np.asarray(count())
+        if numbers.shape != (classes,):
+            raise PrivacyError(f"Asked for the counts of {classes} classes, counted {numbers.shape}.")
+        return noise.counts(numbers, rng)
+
     def price(self) -> Price | None:
         """What the releases through this object cost together; None where nothing noisy was released."""
         if not self.releases:
@@ -121,6 +143,11 @@ class Ledger:
         if queries and int(votes.sum(axis=1).max()) > voters:
             raise PrivacyError(f"More votes were counted than there are voters ({voters}). Nothing was released.")
         return votes
+
+
+def counts_release(noise: GaussianCounts, classes: int) -> Release:
+    """Class counts as a release: one query that one record moves like a vote. Nobody's number of rows is in it."""
+    return Release(noise, 1, 1, classes, UNITS["L2"])
 
 
 def named(purpose: str, noise_key: str) -> str:

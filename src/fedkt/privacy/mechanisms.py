@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.price import Noise
@@ -20,11 +20,16 @@ NOISES: dict[str, Callable[..., Noise]] = {
 }
 
 
+COUNTS: dict[str, Callable[..., Noise]] = {"gaussian-counts": GaussianCounts}
+"""Noise on counts that are released themselves, beside a vote: a plan's or a ledger's, nobody's choice for votes."""
+
+
 def parameters(name: str) -> tuple[str, ...]:
     """The names of a mechanism's parameters, in order; an unknown mechanism is refused with the known ones."""
-    if name not in NOISES:
+    known = NOISES | COUNTS
+    if name not in known:
         raise ConfigurationError(f"There is no noise {name!r}. Choose one of: {', '.join(NOISES)}.")
-    return tuple(field.name for field in fields(NOISES[name]))  # type: ignore[arg-type]
+    return tuple(field.name for field in fields(known[name]))  # type: ignore[arg-type]
 
 
 def make_noise(name: str, scale: Mapping[str, float]) -> Noise:
@@ -38,4 +43,4 @@ def make_noise(name: str, scale: Mapping[str, float]) -> Noise:
             + (f"; {', '.join(sorted(missing))} is missing" if missing else "")
             + "."
         )
-    return NOISES[name](**scale)
+    return (NOISES | COUNTS)[name](**scale)

@@ -27,7 +27,7 @@ from scipy.special import log_ndtr, ndtr
 
 from fedkt.privacy.accountant import rdp as noisy_counts
 from fedkt.privacy.accountant.three_cells import bound
-from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.price import Floats, Release
 
 GAP = 1e-3
@@ -111,13 +111,13 @@ def rdp(order: float, sigma: float) -> float:
 
 
 def epsilon(release: Release, delta: float) -> float:
-    """The ε of all queries at δ; infinite unless the noise is Gaussian and there are three classes or more.
+    """The ε of all queries at δ; infinite unless the noise is Gaussian, hides the counts, and there are three classes.
 
     Any order is sound, so only the most promising one is certified: promising by the two `halves`, whose divergence is
     a close lower bound of G. The conversion is that of Canonne, Kamath and Steinke (2020, Proposition 12).
     """
     noise = release.noise
-    if not isinstance(noise, Gaussian) or release.classes < 3:
+    if not isinstance(noise, Gaussian) or isinstance(noise, GaussianCounts) or release.classes < 3:
         return math.inf
     if release.queries == 0:
         return 0.0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedkt.bundle import pack, unpack
-from fedkt.errors import BundleError, ConfigurationError, PlanError
+from fedkt.errors import BundleError, ConfigurationError, PlanError, PrivacyError
 from fedkt.plan import read_plan
 from live_federation import NAMES, build, new_plan, party, server
 
@@ -89,7 +89,6 @@ def repacked(bundle):
         (("--voting", "loudest"), "there is no voting 'loudest'"),
         (("--voting", "expert-no-counts"), "with two classes"),
         (("--voting", "expert", "--level", "L1", *NOISE), "every party has one vote"),
-        (("--voting", "expert", "--level", "L2", *NOISE), "nothing pays for"),
         (("--rows", "east=3"), "not among the parties"),
     ],
 )
@@ -103,3 +102,35 @@ def test_rows_that_are_no_number_are_refused(tmp_path):
     build(tmp_path)
     with pytest.raises(ConfigurationError, match="whole number of at least 1"):
         new_plan(tmp_path, "--force", "--rows", "north=many")
+
+
+def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
+    build(tmp_path)
+    private = ("--level", "L2", "--mechanism", "gaussian", "--sigma", "3", "--queries", "20", "--subsets", "5")
+    new_plan(tmp_path, "--force", "--voting", "consistent", *private)
+    bare = read_plan(tmp_path / "plan.toml").price().epsilon
+    new_plan(tmp_path, "--force", "--voting", "expert", *private)
+    plan = read_plan(tmp_path / "plan.toml")
+    assert plan.price().epsilon > bare
+    assert plan.budget >= plan.price().epsilon
+    assert "class counts leave with Gaussian noise" in " ".join(plan.explain().split())
+    sent = json.loads(party(tmp_path, "north", "--json").out)
+    assert sent["epsilon"] == pytest.approx(plan.price().epsilon)
+    assert sent["releases"] == 2
+    ledger = [json.loads(line) for line in (tmp_path / "north.csv.ledger").read_text().splitlines()]
+    assert [entry["mechanism"] for entry in ledger] == ["gaussian", "gaussian-counts"]
+    counts = bundle_of(tmp_path, "north").counts
+    assert 0 < sum(counts) < 120
+    with pytest.raises(PrivacyError, match="does not cover this run"):
+        party(tmp_path, "north", out=tmp_path / "again")
+    for name in NAMES[1:]:
+        party(tmp_path, name)
+    made = json.loads(server(tmp_path, "--json").out)
+    assert made["epsilon"] == pytest.approx(plan.price().epsilon)
+    assert set(made["votes"]["weights"]) == set(NAMES)
+    assert "class counts, which left with noise too" in made["privacy"]
+    claim = bundle_of(tmp_path, "north").claim
+    short = replace(bundle_of(tmp_path, "north"), claim=claim.model_copy(update={"releases": 1}))
+    (tmp_path / "inbox" / "north.fedkt").write_bytes(repacked(short))
+    with pytest.raises(BundleError, match="counts 1 releases, fewer than the 2"):
+        server(tmp_path)

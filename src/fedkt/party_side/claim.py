@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import cast
 
+from fedkt.algorithms.expert import COUNTS_STREAM
 from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.algorithms.levels import cautions
 from fedkt.algorithms.pate import fingerprint, student_purpose
@@ -16,7 +17,7 @@ from fedkt.federation import Diary
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Release
 from fedkt.privacy.book import Book, Entry, Spending, reserve
-from fedkt.privacy.ledger import named, same_spending, total_of
+from fedkt.privacy.ledger import COUNTS_PURPOSE, counts_release, named, same_spending, total_of
 from fedkt.privacy.statement import rounded_up
 
 
@@ -52,7 +53,7 @@ def claim_for(plan: Plan, rows: int) -> Claim:
         unit="record",
         adjacency="replace-one",
         total_epsilon=price.epsilon,
-        releases=plan.partitions,
+        releases=plan.releases,
     )
 
 
@@ -81,7 +82,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     assert budget is not None
     release = Release(agreed.noise, claim.queries, claim.voters, claim.classes, claim.unit)
     ours = [
-        # As `learn_student` will name them when they are released: found then, and not paid again.
+        # As they will be named when they are released: found then, and not paid again.
         Spending.of(
             release,
             who=ledger.owner,
@@ -90,6 +91,16 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
         )
         for partition in range(plan.partitions)
     ]
+    noise = plan.count_noise()
+    if noise is not None:
+        ours.append(
+            Spending.of(
+                counts_release(noise, claim.classes),
+                who=ledger.owner,
+                purpose=named(COUNTS_PURPOSE, fingerprint(noise_seed, COUNTS_STREAM)),
+                plan=plan.digest,
+            )
+        )
     spent = book.spent(who=ledger.owner)
     due = [each for each in ours if not any(same_spending(entry, each) for entry in spent)]
     if not due:

@@ -34,6 +34,7 @@ from fedkt.plan.privacy import Privacy, rounded_budget, run_price
 if TYPE_CHECKING:
     from fedkt.algorithms import FedKT
     from fedkt.privacy import Price
+    from fedkt.privacy.gaussian import GaussianCounts
 
 
 class Plan(Part):
@@ -71,11 +72,6 @@ class Plan(Part):
             )
         if self.voting != "consistent" and self.level == "L1":
             raise ValueError("voting: at level L1 every party has one vote, which the noise hides. Choose consistent")
-        if self.voting == "expert" and self.level == "L2":
-            raise ValueError(
-                "voting: at level L2 class counts would be a release that nothing pays for. Choose expert-no-counts, "
-                "or consistent"
-            )
         if self.voting == "expert-no-counts" and len(self.classes) == 2:
             raise ValueError(
                 "voting: with two classes, who knows which cannot be told from what students say. Choose expert, or "
@@ -139,7 +135,8 @@ class Plan(Part):
         """ε that all releases of one owner may cost together; where none was agreed on, the price of one run."""
         if self.privacy is None or self.privacy.budget is not None:
             return None if self.privacy is None else self.privacy.budget
-        price = self.price()
+        # As a ledger will add it up.
+        price = run_price(self, adaptive=True)
         return None if price is None else rounded_budget(price.epsilon)
 
     def price(self, party_rows: Sequence[int] | None = None) -> Price | None:
@@ -169,6 +166,20 @@ class Plan(Part):
     def counts(self) -> bool:
         """Whether parties tell how many rows of each class they have."""
         return self.voting == "expert"
+
+    def count_noise(self) -> GaussianCounts | None:
+        """The noise on a party's class counts at level L2, which follows from that of the votes; None without any."""
+        from fedkt.algorithms import ExpertFedKT
+
+        algorithm = self.algorithm()
+        if self.level != "L2" or not isinstance(algorithm, ExpertFedKT) or not algorithm.counts:
+            return None
+        return algorithm.count_noise(self.public.rows)
+
+    @property
+    def releases(self) -> int:
+        """How many releases one run of a party is at level L2: its students' labels, and its class counts."""
+        return self.partitions + self.counts
 
     @property
     def soft(self) -> bool:

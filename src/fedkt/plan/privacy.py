@@ -105,7 +105,7 @@ def settled(
     return asked
 
 
-def run_price(plan: Plan, party_rows: Sequence[int] | None = None) -> Price | None:
+def run_price(plan: Plan, party_rows: Sequence[int] | None = None, *, adaptive: bool = False) -> Price | None:
     """What one run costs each owner of a budget; at L2 for parties of these sizes, else for those with rows enough."""
     if plan.privacy is None:
         return None
@@ -115,6 +115,7 @@ def run_price(plan: Plan, party_rows: Sequence[int] | None = None) -> Price | No
         classes=len(plan.classes),
         party_rows=sizes if party_rows is None else party_rows,
         delta=plan.privacy.delta,
+        adaptive=adaptive,
     )
 
 

@@ -203,6 +203,12 @@ def promised(plan: Plan) -> list[str]:
             "ledger before a vote is read, and what the budget does not cover is refused before anything is trained."
         ),
     ]
+    noise = plan.count_noise()
+    if noise is not None:
+        lines += _wrapped(
+            f"Every party's class counts leave with Gaussian noise (sigma {noise.sigma:.4g} rows), which is in this "
+            "price."
+        )
     if plan.level == "L2":
         lines += _wrapped(
             f"A party with fewer than {plan.subsets} rows has fewer teachers and its own price, which it claims and "

@@ -22,6 +22,8 @@ from fedkt.privacy.price import Noise, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.votes import Labels, winners
 
+COUNTS_PURPOSE = "class counts"
+"""What a party's class counts are called in a ledger."""
 LEVELS = ("L0", "L1", "L2")
 UNITS: dict[str, Unit] = {"L1": "party", "L2": "record"}
 """Whom a level protects: at L1 a party with all its rows, at L2 one record of one party."""
@@ -98,7 +100,7 @@ class Ledger:
         *,
         classes: int,
         rng: np.random.Generator,
-        purpose: str = "class counts",
+        purpose: str = COUNTS_PURPOSE,
         noise_key: str = "",
     ) -> tuple[int, ...]:
         """A party's rows of each class with noise, once the release is priced, covered and written down."""

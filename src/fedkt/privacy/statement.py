@@ -57,7 +57,7 @@ class Statement:
     """What all releases of this owner's ledger cost together, this one included; None where there is no ledger."""
     releases: int | None = None
     counts: bool = False
-    """Whether every party also told how many rows of each class it has, as they are."""
+    """Whether every party also told how many rows of each class it has: as they are at L0, with noise at L2."""
 
     def as_dict(self) -> dict[str, object]:
         """The statement as plain JSON values."""
@@ -77,6 +77,10 @@ class Statement:
             f"classes, by the accountant '{self.accountant}'. Protected: {self.protects}. Private: {self.satisfies}. "
             f"To be trusted: {self.trusted}. {self.not_protected}"
         )
+        if self.counts:
+            words += (
+                " One of the noisy labels is none: it stands for the party's class counts, which left with noise too."
+            )
         if self.total_epsilon is not None and self.releases is not None:
             words += (
                 f" This release alone; all {self.releases} in the ledger so far cost epsilon "
@@ -105,7 +109,7 @@ def statement(
     releases: int | None = None,
     counts: bool = False,
 ) -> Statement:
-    """The statement for a level and the price of what was released at it; `counts` were told besides, at L0."""
+    """The statement for a level and the price of what was released at it; `counts` were told besides."""
     words = (PROTECTS[level], SATISFIES[level], TRUSTED[level], NOT_PROTECTED[level])
     if price is None or not math.isfinite(price.epsilon):
         return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise, counts=counts)
@@ -126,4 +130,5 @@ def statement(
         reproducible_noise=reproducible_noise,
         total_epsilon=total_epsilon,
         releases=releases,
+        counts=counts,
     )

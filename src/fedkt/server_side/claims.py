@@ -39,8 +39,8 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
             return f"its privacy claim differs from the plan: {what} {str(claimed)[:200]}, agreed was {wanted}."
     if claim.voters > plan.subsets:
         return f"its privacy claim has {claim.voters} voters, more than the {plan.subsets} subsets agreed on."
-    if claim.releases < plan.partitions:
-        return f"its privacy claim counts {claim.releases} releases, fewer than the {plan.partitions} of this run."
+    if claim.releases < plan.releases:
+        return f"its privacy claim counts {claim.releases} releases, fewer than the {plan.releases} of this run."
     epsilon = price_of(plan, claim).epsilon
     if not claim.epsilon >= epsilon * (1 - SLACK):
         return f"its privacy claim understates epsilon: it says {claim.epsilon:.6g}, its figures cost {epsilon:.6g}."

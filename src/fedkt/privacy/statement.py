@@ -78,9 +78,7 @@ class Statement:
             f"To be trusted: {self.trusted}. {self.not_protected}"
         )
         if self.counts:
-            words += (
-                " One of the noisy labels is none: it stands for the party's class counts, which left with noise too."
-            )
+            words += " One of the noisy labels stands for the party's class counts, which left with noise too."
         if self.total_epsilon is not None and self.releases is not None:
             words += (
                 f" This release alone; all {self.releases} in the ledger so far cost epsilon "

@@ -153,6 +153,9 @@ def test_a_cell_says_how_far_ours_lies_from_the_papers(folder, accuracies, verdi
     assert sum(map(len, counts.values())) == (1 if verdict else 0)
     if verdict in (WORSE, BETTER):
         assert f"{verdict.capitalize()} than printed" in verdicts_in_markdown([table])
+    explained = replace(table, plan=replace(plan, reasons={"digits": "Few rows.", "digits,2": "Not this one."}))
+    assert ("Few rows." in verdicts_in_markdown([explained])) == (verdict == WORSE)
+    assert "Not this one." not in verdicts_in_markdown([explained])
 
 
 def test_a_spread_of_zero_decides_nothing():

@@ -86,10 +86,13 @@ def verdicts_in_markdown(tables: Iterable[Table]) -> str:
     for name in (WORSE, BETTER):
         if found[name]:
             lines += ["", f"{name.capitalize()} than printed:", ""]
-            lines += [
-                f"- {table.plan.title}: {named(table.plan.down, cell.row)}, {named(table.plan.across, cell.column)}: "
-                f"{ours_in_words(cell)} "
-                f"({beside_in_words(cell)})"
-                for table, cell in found[name]
-            ]
+            lines += [f"- {verdict_in_words(table, cell)}" for table, cell in found[name]]
     return "\n".join(lines)
+
+
+def verdict_in_words(table: Table, cell: Cell) -> str:
+    """A cell, both figures, and where ours is worse the reason that was found."""
+    place = f"{named(table.plan.down, cell.row)}, {named(table.plan.across, cell.column)}"
+    reason = table.plan.reason(cell.row, cell.column) if cell.verdict == WORSE else ""
+    said = f"{table.plan.title}: {place}: {ours_in_words(cell)} ({beside_in_words(cell)})"
+    return f"{said}. {reason}" if reason else said

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -70,6 +70,8 @@ class Plan:
     seeds: int = 5
     first_seed: int = 0
     """Seeds count from here: 100 for what no other table has seen."""
+    reasons: dict[str, str] = field(default_factory=dict, hash=False)
+    """Why cells lie below the paper's, as far as was found: by row and column with a comma, or by row."""
     against: tuple[str, ...] = ()
     """Algorithms that all others are held against, seed by seed."""
 
@@ -77,6 +79,10 @@ class Plan:
     def down_fields(self) -> list[str]:
         """The fields whose values are the rows."""
         return self.down.split(",")
+
+    def reason(self, row: str, column: str) -> str:
+        """Why this cell lies below the paper's; empty where nobody knows."""
+        return self.reasons.get(f"{row},{column}", self.reasons.get(row, ""))
 
     def row_of(self, setting: Setting) -> str:
         """The row of a run."""

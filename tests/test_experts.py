@@ -13,6 +13,7 @@ from fedkt.experts import (
     pooled_posterior,
     pulled_back,
     shares_of,
+    tolerance_for,
     with_shares,
 )
 
@@ -33,13 +34,17 @@ def density_rows(values):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_under_label_shift_the_fixed_point_is_the_pooled_posterior(seed):
+def test_under_label_shift_the_fixed_point_is_the_pooled_posterior(seed, monkeypatch):
     counts, own, pooled = label_shift(seed)
-    found = pooled_posterior(own, shares_of(counts), rounds=400)
-    assert np.abs(found - pooled).max() < 1e-4
+    monkeypatch.setattr("fedkt.experts.SETTLED", 0.0)
+    monkeypatch.setattr("fedkt.experts.MOST_ROUNDS", 5_000)
+    monkeypatch.setattr("fedkt.experts.BLOCK_VALUES", 2_000)
+    found = pooled_posterior(own, shares_of(counts))
+    assert np.abs(found - pooled).max() < 1e-5
     assert np.abs(np.mean(own, axis=0) - pooled).max() > 0.1, "a plain mean is far from it"
-    few = pooled_posterior(own, shares_of(counts))
-    assert np.mean(few.argmax(axis=1) == pooled.argmax(axis=1)) > 0.97
+    monkeypatch.undo()
+    soon = pooled_posterior(own, shares_of(counts))
+    assert np.mean(soon.argmax(axis=1) == pooled.argmax(axis=1)) > 0.99
 
 
 def test_the_pooled_posterior_stays_where_it_is():
@@ -80,8 +85,12 @@ def test_many_classes_are_matched_as_nearly_as_can_be():
 
 
 def test_a_row_that_nobody_speaks_for_stays_so():
-    scores = np.array([[0.9, 0.1], [0.0, 0.0], [0.8, 0.2], [0.7, 0.3]])
-    assert with_shares(scores, np.array([0.5, 0.5]))[1].tolist() == [0.0, 0.0]
+    scores = np.array([[0.9, 0.1], [0.0, 0.0], *[[0.8, 0.2], [0.7, 0.3]] * 200])
+    moved, strayed, left = pulled_back(scores, np.array([0.5, 0.5]))
+    assert moved[1].tolist() == [0.0, 0.0]
+    assert (strayed, left) == (0.5, pytest.approx(0.0, abs=0.01))
+    silent = np.zeros((3, 2))
+    assert pulled_back(silent, np.array([0.5, 0.5]))[0] is silent
 
 
 def test_labels_are_pulled_back_only_as_far_as_needed():
@@ -89,6 +98,35 @@ def test_labels_are_pulled_back_only_as_far_as_needed():
     given = label_shares(scores)
     near, far = given + np.array([0.03, -0.03, 0.0]), np.array([0.3, 0.2, 0.5])
     assert pulled_back(scores, near)[0] is scores
-    moved, strayed = pulled_back(scores, far)
+    moved, strayed, left = pulled_back(scores, far)
     assert strayed == distance(given, far) > 0.2
-    assert distance(label_shares(moved), far) == pytest.approx(TOLERANCE, abs=0.005)
+    assert left == distance(label_shares(moved), far) == pytest.approx(TOLERANCE, abs=0.005)
+    assert pulled_back(scores, far, error=0.1)[2] == pytest.approx(TOLERANCE + 0.1, abs=0.005)
+
+
+def test_rows_on_which_all_agree_are_not_overruled_and_equal_ones_not_torn_apart():
+    """Votes: many rows have the same scores, and a cut through them would toss a coin for each."""
+    unanimous = np.array([[1.0, 0.0]] * 30 + [[0.0, 1.0]] * 60)
+    doubtful = np.array([[0.4, 0.6]] * 10)
+    scores = np.concatenate([unanimous, doubtful])
+    moved = with_shares(scores, np.array([0.5, 0.5]))
+    assert moved.argmax(axis=1).tolist() == [0] * 30 + [1] * 60 + [0] * 10
+    assert (np.sort(moved, axis=1)[:, 0] < np.sort(moved, axis=1)[:, 1]).all(), "no ties"
+    assert with_shares(unanimous, np.array([0.5, 0.5])).argmax(axis=1).tolist() == [0] * 30 + [1] * 60
+    three = np.array([[1.0, 0.0, 0.0]] * 50 + [[0.0, 1.0, 0.0]] * 50)
+    assert label_shares(with_shares(three, np.array([0.2, 0.2, 0.6]))).tolist() == [0.5, 0.5, 0.0]
+
+
+def test_a_few_rows_may_stray_by_chance():
+    prior = np.full(10, 0.1)
+    rng = np.random.default_rng(3)
+    for n_rows in (50, 200):
+        drawn = [distance(rng.multinomial(n_rows, prior) / n_rows, prior) for _ in range(300)]
+        allowed = tolerance_for(prior, n_rows)
+        assert allowed > TOLERANCE
+        assert np.mean(np.array(drawn) <= allowed) > 0.95
+    assert tolerance_for(prior, 100_000) == TOLERANCE
+
+
+def test_ties_and_silence_are_no_ones_labels():
+    assert label_shares(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist() == [0.75, 0.25]

@@ -18,16 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 
 Matrix = NDArray[np.float64]
 
-ROUNDS = 20
-"""Steps from the parties' mean towards the pooled posterior; a step moves hardly anything after ten."""
+MOST_ROUNDS = 500
+SETTLED = 1e-4
+"""The fixed point is reached when a step moves no probability by more."""
+BLOCK_VALUES = 2**22
+"""Numbers of the parties' posteriors that are worked on at once; rows have nothing to do with each other."""
 TOLERANCE = 0.05
 """How far the labels' class shares may stray from the parties' prior, in total variation, before they are pulled back.
 
-Public rows are never quite like the parties' rows, and a sample of them even less: to force the prior on them costs
-labels. Where parties that hardly know a class outvote the others, the labels stray several times as far.
+Public rows are never quite like the parties' rows: to force the prior on them costs labels. Where parties that hardly
+know a class outvote the others, the labels stray several times as far.
 """
-LEAST = 1e-9
-"""The smallest score: its logarithm is taken."""
+CHANCE = 1.5
+"""How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
 MATCHING_STEPS = 300
 
 
@@ -51,13 +54,26 @@ def expert_votes(fractions: Sequence[ArrayLike], shares: Matrix) -> Matrix:
     return scores
 
 
-def pooled_posterior(posteriors: Sequence[ArrayLike], shares: Matrix, *, rounds: int = ROUNDS) -> Matrix:
+def pooled_posterior(posteriors: Sequence[ArrayLike], shares: Matrix) -> Matrix:
     """The fixed point: what a model of the pooled rows would say, from what the parties' models say."""
-    stacked = np.stack([np.asarray(each, dtype=np.float32) for each in posteriors])
-    pooled = rows_of_one(stacked.mean(axis=0, dtype=np.float64))
-    for _ in range(rounds):
+    said = [np.asarray(each, dtype=np.float32) for each in posteriors]
+    n_rows, n_classes = said[0].shape
+    step = max(1, BLOCK_VALUES // (len(said) * n_classes))
+    blocks = [
+        fixed_point(np.stack([each[start : start + step] for each in said]).astype(np.float64), shares)
+        for start in range(0, n_rows, step)
+    ]
+    return np.concatenate(blocks) if blocks else np.empty((0, n_classes))
+
+
+def fixed_point(posteriors: Matrix, shares: Matrix) -> Matrix:
+    """The same for a block of rows: parties × rows × classes."""
+    pooled = rows_of_one(posteriors.mean(axis=0))
+    for _ in range(MOST_ROUNDS):
         weights = rows_of_one(pooled @ shares.T)
-        pooled = rows_of_one(np.einsum("mi,imk->mk", weights, stacked))
+        before, pooled = pooled, rows_of_one(np.einsum("mi,imk->mk", weights, posteriors))
+        if np.abs(pooled - before).max(initial=0.0) < SETTLED:
+            break
     return pooled
 
 
@@ -70,8 +86,9 @@ def rows_of_one(scores: Matrix) -> Matrix:
 
 
 def label_shares(scores: Matrix) -> Matrix:
-    """Which part of the rows each class has the largest score on."""
-    return np.bincount(scores.argmax(axis=1), minlength=scores.shape[1]) / len(scores)
+    """Which part of the rows each class has the largest score on; rows on which several have it are split."""
+    best = scores == scores.max(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
 def distance(shares: Matrix, prior: Matrix) -> float:
@@ -79,41 +96,80 @@ def distance(shares: Matrix, prior: Matrix) -> float:
     return float(np.abs(shares - prior).sum() / 2)
 
 
-def pulled_back(scores: Matrix, prior: Matrix) -> tuple[Matrix, float]:
-    """The scores, moved if their labels stray from the prior until they are just within TOLERANCE; how far they did."""
-    given = label_shares(scores)
-    strayed = distance(given, prior)
-    if strayed <= TOLERANCE:
-        return scores, strayed
-    return with_shares(scores, prior + TOLERANCE / strayed * (given - prior)), strayed
+def tolerance_for(prior: Matrix, n_rows: int, *, error: float = 0.0) -> float:
+    """How far labels of so many rows may stray: what few rows stray by chance is no fault; `error` is the prior's own.
+
+    A share of m rows has the standard deviation √(p(1−p)/m), and the mean absolute value of a normal one is √(2/π).
+    """
+    by_chance = float(np.sqrt(2 * prior * (1 - prior) / (np.pi * max(n_rows, 1))).sum() / 2)
+    return max(TOLERANCE, CHANCE * by_chance) + error
+
+
+def pulled_back(scores: Matrix, prior: Matrix, *, error: float = 0.0) -> tuple[Matrix, float, float]:
+    """The scores, moved where their labels stray too far from the prior until they are just within the tolerance.
+
+    Also how far they strayed, and how far they do now. Rows about which nobody says anything stay as they are.
+    """
+    spoken_for = scores.max(axis=1, initial=0.0) > 0
+    if not spoken_for.any():
+        return scores, 0.0, 0.0
+    said = scores[spoken_for]
+    given = label_shares(said)
+    strayed, allowed = distance(given, prior), tolerance_for(prior, len(said), error=error)
+    if strayed <= allowed:
+        return scores, strayed, strayed
+    moved = scores.copy()
+    moved[spoken_for] = with_shares(said, prior + allowed / strayed * (given - prior))
+    return moved, strayed, distance(label_shares(moved[spoken_for]), prior)
 
 
 def with_shares(scores: Matrix, wanted: Matrix) -> Matrix:
     """The scores with a factor for each class, so that the largest ones have these shares, as nearly as can be.
 
-    With two classes this is a cut at a quantile. With more the factors are sought step by step, and the best of all
-    steps is taken.
+    A class of which nobody speaks on a row stays out of it. With two classes this is a cut between two rows. With more
+    the factors are sought step by step. Where nothing is nearer than the scores as they are, they stay.
     """
-    spoken_for = scores.sum(axis=1) > 0
-    if not spoken_for.all():
-        # Rows about which nobody says anything stay as they are.
-        moved = np.zeros_like(scores)
-        moved[spoken_for] = with_shares(scores[spoken_for], wanted)
-        return moved
-    logs = np.log(np.maximum(scores, LEAST))
+    with np.errstate(divide="ignore"):
+        logs = np.log(scores)
     if scores.shape[1] == 2:
-        shift = np.array([0.0, -np.quantile(logs[:, 1] - logs[:, 0], wanted[0])])
+        shift = np.array([0.0, -best_cut(logs[:, 1] - logs[:, 0], wanted[0], distance(label_shares(scores), wanted))])
     else:
-        shift = np.zeros(scores.shape[1])
-        best, nearest = shift, np.inf
-        for step in range(MATCHING_STEPS):
-            shares = label_shares(logs + shift)
-            if distance(shares, wanted) < nearest:
-                best, nearest = shift, distance(shares, wanted)
-            # Steps shrink: a class with few rows would otherwise swing between none and too many.
-            pull = max(0.98**step, 0.02)
-            smallest = 1.0 / len(scores)
-            shift = shift + pull * (np.log(wanted + smallest) - np.log(shares + smallest))
-        shift = best
-    shifted = logs + shift
-    return rows_of_one(np.exp(shifted - shifted.max(axis=1, keepdims=True)))
+        shift = sought_shift(logs, wanted)
+    moved = logs + shift
+    return rows_of_one(np.exp(moved - moved.max(axis=1, keepdims=True)))
+
+
+def best_cut(ratios: Matrix, wanted: float, nearest: float) -> float:
+    """Where to cut, so that this part of the rows lies below; 0, no cut at all, where none comes nearer than `nearest`.
+
+    Rows of one ratio are never torn apart, and those on which only one class is spoken of (±∞) have no cut beyond them.
+    """
+    values, counts = np.unique(ratios, return_counts=True)
+    below = np.cumsum(counts) / len(ratios)
+    between = [
+        (abs(below[place] - wanted), (values[place] + values[place + 1]) / 2)
+        for place in range(len(values) - 1)
+        if np.isfinite(values[place]) and np.isfinite(values[place + 1])
+    ]
+    finite = values[np.isfinite(values)]
+    if len(finite):
+        # Also all of the doubtful rows on one side.
+        between.append((abs(float(np.mean(ratios < finite[0])) - wanted), float(finite[0]) - 1.0))
+        between.append((abs(float(np.mean(ratios <= finite[-1])) - wanted), float(finite[-1]) + 1.0))
+    best = min(between, default=(np.inf, 0.0))
+    return float(best[1]) if best[0] < nearest else 0.0
+
+
+def sought_shift(logs: Matrix, wanted: Matrix) -> Matrix:
+    """What to add to each class's logarithm of scores; the best of many steps."""
+    shift = best = np.zeros(logs.shape[1])
+    nearest = np.inf
+    smallest = 1.0 / len(logs)
+    for step in range(MATCHING_STEPS):
+        shares = label_shares(logs + shift)
+        if distance(shares, wanted) < nearest:
+            best, nearest = shift, distance(shares, wanted)
+        # Steps shrink: a class with few rows would otherwise swing between none and too many.
+        pull = max(0.98**step, 0.02)
+        shift = shift + pull * (np.log(wanted + smallest) - np.log(shares + smallest))
+    return best

@@ -122,6 +122,44 @@ def test_the_server_makes_the_same_of_students_that_have_travelled(skewed, famil
     assert np.mean(one[1] == two[1]) > 0.995, "up to rounding"
 
 
+def test_one_party_that_only_votes_does_not_silence_the_others(skewed):
+    parties, server, truth = skewed
+    bundles = [ExpertFedKT("logistic").party_step(party, None) for party in fresh(parties)]
+    voting = ExpertFedKT("svm").party_step(fresh(parties)[7], None)
+
+    def right(sent):
+        side = Server(server.public, CLASSES, 99)
+        ExpertFedKT("logistic").server_step(side, sent)
+        return np.mean(side.diary.figures["labels"][0][1] == truth), side.diary.notes
+
+    (all_soft, quiet), (mixed, told) = right(bundles), right([*bundles[:7], voting])
+    assert mixed > all_soft - 0.02
+    assert any("'p7' only name a class" in note for note in told)
+    assert not any("only name a class" in note for note in quiet)
+
+
+@pytest.mark.parametrize("numbers", [np.nan, 50.0, -0.2])
+def test_numbers_that_are_no_probabilities_are_refused_here_as_from_afar(skewed, numbers):
+    parties, server, _ = skewed
+    bundles = [ExpertFedKT("logistic").party_step(party, None) for party in fresh(parties)]
+    bundles[3] = replace(bundles[3], models=(FittedModel(Constant(numbers), np.arange(3), 2),))
+    listening = Server(server.public, CLASSES, 99)
+    ExpertFedKT("logistic").server_step(listening, bundles)
+    assert any("'p3' does not vote" in note and "no probabilities" in note for note in listening.diary.notes)
+
+
+class Constant:
+    """A student that says the same number about everything."""
+
+    classes_ = np.arange(3)
+
+    def __init__(self, number):
+        self.number = number
+
+    def predict_proba(self, X):
+        return np.full((len(X), 3), self.number)
+
+
 def test_a_party_whose_student_fails_is_named_and_left_out(skewed):
     parties, server, _ = skewed
     bundles = [ExpertFedKT("logistic").party_step(party, None) for party in fresh(parties)]
@@ -199,7 +237,7 @@ def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
     sent = ExpertFedKT("tree", **private).party_step(party, None)
     assert sent.counts != (400, 20, 20)
     assert np.abs(np.subtract(sent.counts, (400, 20, 20))).max() < 20
-    assert party.ledger.price().epsilon == pytest.approx(both.epsilon)
+    assert party.ledger.price().epsilon <= both.epsilon
     assert [each.noise.name for each in party.ledger.releases] == ["gaussian", "gaussian-counts"]
     again = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger())
     assert ExpertFedKT("tree", **private).party_step(again, None).counts == sent.counts
@@ -220,7 +258,6 @@ def test_a_budget_that_does_not_cover_the_counts_is_kept(skewed):
 def test_released_counts_are_never_priced_as_if_only_a_winner_left(classes):
     counted = Release(GaussianCounts(3.0), 1, 1, classes, "record")
     found = price_together([counted], 1e-5)
-    assert not set(found.accountants) - {"exact", "arg-max"} <= {"pure"}
     assert np.isinf(found.accountants["exact"])
     assert np.isinf(found.accountants["arg-max"])
     # A Gaussian mechanism of sensitivity √2.

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fedkt.bundle import pack, unpack
-from fedkt.errors import BundleError, ConfigurationError, PlanError, PrivacyError
+from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
+from fedkt.party_side import capped
 from fedkt.plan import read_plan
 from live_federation import NAMES, build, new_plan, party, server
 
@@ -89,7 +90,8 @@ def repacked(bundle):
         (("--voting", "loudest"), "there is no voting 'loudest'"),
         (("--voting", "expert-no-counts"), "with two classes"),
         (("--voting", "expert", "--level", "L1", *NOISE), "every party has one vote"),
-        (("--rows", "east=3"), "not among the parties"),
+        (("--voting", "expert", "--rows", "east=3"), "not among the parties"),
+        (("--rows", "north=60"), "only expert voting has it tell"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused(tmp_path, more, why):
@@ -101,7 +103,7 @@ def test_what_cannot_be_agreed_on_is_refused(tmp_path, more, why):
 def test_rows_that_are_no_number_are_refused(tmp_path):
     build(tmp_path)
     with pytest.raises(ConfigurationError, match="whole number of at least 1"):
-        new_plan(tmp_path, "--force", "--rows", "north=many")
+        new_plan(tmp_path, "--force", "--voting", "expert", "--rows", "north=many")
 
 
 def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
@@ -134,3 +136,46 @@ def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
     (tmp_path / "inbox" / "north.fedkt").write_bytes(repacked(short))
     with pytest.raises(BundleError, match="counts 1 releases, fewer than the 2"):
         server(tmp_path)
+
+
+def test_a_party_with_more_rows_than_it_may_tell_of_is_told_before_it_trains(tmp_path):
+    build(tmp_path)
+    new_plan(tmp_path, "--force", "--voting", "expert", "--rows", "north=50")
+    with pytest.raises(DataError, match="has 60 rows, but the plan lets 'north' tell of at most 50"):
+        party(tmp_path, "north")
+    assert not (tmp_path / "inbox").exists()
+
+
+@pytest.mark.parametrize("counts", [(70, 20), (61, 0), (60, 0), (3, 4)])
+def test_noise_never_makes_a_party_tell_of_more_rows_than_it_may(counts):
+    told = capped(counts, 60)
+    assert sum(told) <= 60
+    assert told == counts or sum(counts) > 60
+    assert capped(counts, None) == counts
+    assert capped(None, 60) is None
+
+
+def test_an_epsilon_is_also_a_budget(tmp_path):
+    build(tmp_path)
+    private = ("--level", "L2", "--epsilon", "2", "--budget", "2", "--queries", "20", "--rows", "north=60")
+    new_plan(tmp_path, "--force", "--voting", "expert", *private)
+    sent = json.loads(party(tmp_path, "north", "--json").out)
+    assert sent["epsilon"] <= sent["total_epsilon"] <= 2.0
+    assert sum(bundle_of(tmp_path, "north").counts) <= 60
+
+
+def test_who_claims_to_pay_more_is_believed(tmp_path):
+    from fedkt.server_side.claims import claim_fault, dearest
+
+    build(tmp_path)
+    private = ("--level", "L2", "--mechanism", "gaussian", "--sigma", "8", "--queries", "20", "--budget", "20")
+    new_plan(tmp_path, "--force", "--voting", "expert", *private)
+    party(tmp_path, "north")
+    plan, sent = read_plan(tmp_path / "plan.toml"), bundle_of(tmp_path, "north")
+    more = sent.claim.model_copy(update={"epsilon": 15.0, "total_epsilon": 15.0})
+    assert claim_fault(plan, more) == ""
+    assert dearest(plan, [replace(sent, claim=more)]).epsilon == 15.0
+    other = sent.claim.model_copy(update={"count_sigma": 2 * sent.claim.count_sigma})
+    assert "noise on the class counts" in claim_fault(plan, other)
+    beyond = sent.claim.model_copy(update={"epsilon": 21.0, "total_epsilon": 21.0})
+    assert "more than the budget" in claim_fault(plan, beyond)

@@ -169,15 +169,16 @@ def test_importing_the_data_layer_is_cheap():
 
 
 def test_skewed_public_rows_have_other_class_shares_and_only_those():
-    from fedkt.data.dataset import with_skewed_public
+    from fedkt.data.dataset import PUBLIC_STREAM, with_skewed_public
 
     data = load("digits", seed=0)
     assert with_skewed_public(data, None, seed=0) is data
     skewed = with_skewed_public(data, 0.5, seed=0)
-    before, after = (np.bincount(each.y_public, minlength=10) for each in (data, skewed))
-    assert (after <= before).all()
-    assert (after >= 1).all()
-    assert np.abs(before / before.sum() - after / after.sum()).sum() > 0.4
+    drawn = np.random.default_rng([0, PUBLIC_STREAM, 1]).dirichlet(np.full(10, 0.5))
+    got = np.bincount(skewed.y_public, minlength=10) / len(skewed.y_public)
+    assert len(skewed.y_public) == len(data.y_public)
+    assert np.abs(got - drawn).sum() / 2 < 0.05
+    assert (skewed.X_public.sum(axis=1)[:, None] == data.X_public.sum(axis=1)).any(axis=1).all()
     again = with_skewed_public(data, 0.5, seed=0)
     assert (again.X_public == skewed.X_public).all()
     assert (skewed.X_test == data.X_test).all()

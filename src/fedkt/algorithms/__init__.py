@@ -54,7 +54,7 @@ def fedkt_with(voting: str, model: Any, **settings: Any) -> FedKT:
     given = chosen(settings, *FEDKT_SETTINGS)
     if voting == "consistent":
         return FedKT(model, **given)
-    return ExpertFedKT(model, counts=voting == "expert", **given)
+    return ExpertFedKT(model, counts=voting == "expert", count_sigma=settings.get("count_sigma"), **given)
 
 
 def make_expert(model: Any, **settings: Any) -> FedKT:

@@ -3,8 +3,8 @@
 In Algorithm 1 a party that has hardly seen a class votes on it like everybody else. Here each party also says how many
 rows of each class it has, and the server weighs it by that (see `fedkt.experts` for the arithmetic and what it
 assumes). Students that give probabilities are asked for them: their fixed point is what a model of the pooled rows
-would say. A final network learns it as it is, another final model the likeliest class. Where a student only names a
-class, everybody's votes are weighed instead.
+would say. A final network learns it as it is, another final model the likeliest class. Where all students only name a
+class, their votes are weighed instead; one that does among others counts as nearly sure.
 
 Without noise subsets buy nothing: one teacher sees all rows of its party, and one student is sent instead of two.
 """
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.fedkt import FedKT, ask, number_of_queries
+from fedkt.algorithms.fedkt import FedKT, number_of_queries
 from fedkt.algorithms.levels import count_noise
-from fedkt.algorithms.pate import STUDY, TIES, fingerprint
+from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.experts import (
-    TOLERANCE,
+    CHANCE,
     Matrix,
     expert_votes,
     pooled_posterior,
@@ -36,20 +36,24 @@ from fedkt.federation import Party, Server, Side
 from fedkt.models.base import FittedModel, count_rows, one_thread, prepared
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_neural
-from fedkt.models.prediction import probabilities_of_all, says_how_sure
-from fedkt.privacy import Release
+from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
+from fedkt.privacy import Price, Release, price_together
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
-from fedkt.votes import count_votes, winners
+from fedkt.votes import winners
 
 COUNTS_STREAM = 0xC0417
 """What a party's generator of noise draws with this number: the noise on its class counts."""
+BELIEF = 0.9
+"""How sure a student counts as that only names a class, among others that say how sure they are."""
 HEAVY = 0.5
 """A party with more than this part of all rows outvotes the others together, and the report says so."""
 
 
 class ExpertFedKT(FedKT):
     """FedKT whose server weighs each party by its class counts, or (`counts=False`) by what its students say.
+
+    `count_sigma` is the noise on the counts at level L2, by default a little of what the votes' noise costs.
 
     The settings are those of `FedKT`; there is one partition, and without noise one subset, unless they are chosen; a
     single teacher is of its student's own family.
@@ -60,6 +64,7 @@ class ExpertFedKT(FedKT):
         model: Any,
         *,
         counts: bool = True,
+        count_sigma: float | None = None,
         partitions: int = 1,
         subsets: int | None = None,
         level: str = "L0",
@@ -68,6 +73,7 @@ class ExpertFedKT(FedKT):
         subsets = (1 if level == "L0" else 5) if subsets is None else subsets
         super().__init__(model, partitions=partitions, subsets=subsets, level=level, **settings)
         self.counts = counts
+        self.count_sigma = count_sigma
         self.name = "fedkt-expert" if counts else "fedkt-expert-no-counts"
 
     def check(self) -> None:
@@ -78,6 +84,11 @@ class ExpertFedKT(FedKT):
                 "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
                 "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
             )
+
+    def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
+        """What this party has yet to teach its students."""
+        self.check_classes(len(party.classes))
+        return super().lessons(party, chosen)
 
     def chosen(self, party: Party) -> Roles:
         """Who teaches and who studies at this party."""
@@ -95,9 +106,17 @@ class ExpertFedKT(FedKT):
         beside = counts_release(self.count_noise(public_rows), classes)
         return {(*votes, beside) for votes in found}
 
+    def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
+        """ε of a run before it is run, as a ledger adds up releases of two kinds (`adaptive`): a little too much."""
+        owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
+        prices = [price_together(releases, delta, adaptive=True) for releases in owners]
+        return max(prices, key=lambda each: each.epsilon) if prices else None
+
     def count_noise(self, public_rows: int) -> GaussianCounts:
-        """The noise on a party's class counts at level L2."""
+        """The noise on a party's class counts at level L2: as agreed on, else as the votes' noise suggests."""
         assert self.noise is not None
+        if self.count_sigma is not None:
+            return GaussianCounts(self.count_sigma)
         return count_noise(self.noise, self.partitions * number_of_queries(self.queries, public_rows))
 
     def bundle(self, party: Party) -> Bundle:
@@ -124,34 +143,33 @@ class ExpertFedKT(FedKT):
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model, trained on the public rows as the parties' experts label them."""
         self.check()
-        if not self.counts and len(server.classes) == 2:
-            raise ConfigurationError(
-                "With two classes, who knows which of them cannot be told from what the students say. Let the parties "
-                "send their class counts, or choose consistent voting."
-            )
+        self.check_classes(len(server.classes))
         with one_thread():
-            soft = all(says_how_sure(each) for bundle in bundles for each in bundle.models)
-            voting, opinions = self.opinions(server, bundles, soft=soft)
+            voting, opinions = self.opinions(server, bundles)
             counts = self.counted(voting, opinions)
-            scores = self.weigh(server, voting, opinions, counts, soft=soft)
+            soft = [says_how_sure_of_all(bundle) for bundle in voting]
+            scores = self.weigh(server, voting, opinions, counts, soft)
             labels = winners(scores, server.rng(0, TIES))
             final = self.final_model(server)
-            if soft and is_neural(final):
+            if any(soft) and is_neural(final):
                 server.diary.figures["labels"] = [(None, labels)]
                 return Bundle("server", server.classes, (softly_taught(final, server, scores),))
             return Bundle("server", server.classes, (self.study(server, labels),))
 
-    def opinions(
-        self, server: Server, bundles: Sequence[Bundle], *, soft: bool
-    ) -> tuple[list[Bundle], list[NDArray[np.float32]]]:
+    def check_classes(self, n_classes: int) -> None:
+        """Refuse what two classes do not allow."""
+        if not self.counts and n_classes == 2:
+            raise ConfigurationError(
+                "With two classes, who knows which of them cannot be told from what the students say. Let the parties "
+                "send their class counts, or choose consistent voting."
+            )
+
+    def opinions(self, server: Server, bundles: Sequence[Bundle]) -> tuple[list[Bundle], list[NDArray[np.float32]]]:
         """Who is heard, and what each says about every public row: a distribution over the classes."""
         voting, said = [], []
-        for bundle, answers in self.heard(server, bundles, ask_softly if soft else ask):
+        for bundle, answers in self.heard(server, bundles, ask_opinions):
             voting.append(bundle)
-            if soft:
-                said.append(answers.mean(axis=0, dtype=np.float64).astype(np.float32))
-            else:
-                said.append((count_votes(answers, len(server.classes)) / len(answers)).astype(np.float32))
+            said.append(answers.mean(axis=0, dtype=np.float64).astype(np.float32))
         return voting, said
 
     def counted(self, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
@@ -169,32 +187,87 @@ class ExpertFedKT(FedKT):
         voting: Sequence[Bundle],
         opinions: Sequence[NDArray[np.float32]],
         counts: Matrix,
-        *,
-        soft: bool,
+        soft: Sequence[bool],
     ) -> Matrix:
         """What the parties say together about each public row, pulled back where it strays from their prior."""
         shares = shares_of(counts)
-        scores = pooled_posterior(opinions, shares) if soft else expert_votes(opinions, shares)
-        figures = server.diary.figures
-        figures["voters"] = len(voting)
-        figures["weights"] = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
-        if self.counts:
-            prior = rows_of_one(counts.sum(axis=0, keepdims=True))[0]
-            scores, strayed = pulled_back(scores, prior)
-            figures["strayed"] = strayed
-            if strayed > TOLERANCE:
-                server.diary.say(
-                    f"The labels' class shares strayed from those of the parties' rows by {strayed:.1%}, and were "
-                    f"pulled back to {TOLERANCE:.0%}. This is right where the public rows resemble all parties' rows "
-                    "together, and wrong where they do not."
-                )
+        if any(soft):
+            heard = [
+                said if sure else doubted(said, shares_of_own)
+                for said, sure, shares_of_own in zip(opinions, soft, rows_of_one(counts), strict=True)
+            ]
+            scores = pooled_posterior(heard, shares)
+            tell_who_only_votes(server, voting, soft)
+        else:
+            scores = expert_votes(opinions, shares)
+        describe(server, voting, shares)
+        if self.counts and counts.sum() > 0:
+            scores = self.pull_back(server, scores, counts)
             warn_of_heavy_parties(server, voting, counts)
         return scores
 
+    def pull_back(self, server: Server, scores: Matrix, counts: Matrix) -> Matrix:
+        """The scores, pulled back to the class shares of all parties' rows together where they stray too far."""
+        error = 0.0
+        if self.level == "L2":
+            # The prior is a sum of as many noisy counts as there are parties.
+            spread = self.count_noise(count_rows(server.public)).sigma * np.sqrt(len(counts))
+            error = float(CHANCE * counts.shape[1] / 2 * np.sqrt(2 / np.pi) * spread / counts.sum())
+        prior = counts.sum(axis=0) / counts.sum()
+        moved, strayed, left = pulled_back(scores, prior, error=error)
+        server.diary.figures["strayed"] = strayed
+        if moved is not scores:
+            server.diary.say(
+                f"The labels' class shares strayed from those of the parties' rows by {strayed:.1%}, and were pulled "
+                f"back to {left:.1%}. This is right where the public rows resemble all parties' rows together, and "
+                "wrong where they do not."
+            )
+        return moved
 
-def ask_softly(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float32] | str]:
-    """How probable each of one party's students finds each class of each public row, or why it does not say."""
-    return probabilities_of_all(*task)
+
+def says_how_sure_of_all(bundle: Bundle) -> bool:
+    """Whether all of a party's students give probabilities."""
+    return all(says_how_sure(model) for model in bundle.models)
+
+
+def doubted(votes: NDArray[np.float32], own: Matrix) -> NDArray[np.float32]:
+    """Votes as a distribution among others that are: not quite believed, and for the rest the party's class shares."""
+    return (BELIEF * votes + (1 - BELIEF) * own).astype(np.float32)
+
+
+def tell_who_only_votes(server: Server, voting: Sequence[Bundle], soft: Sequence[bool]) -> None:
+    """Say whose students name a class without saying how sure they are, where others do."""
+    quiet = [bundle.sender for bundle, sure in zip(voting, soft, strict=True) if not sure]
+    if quiet:
+        server.diary.say(
+            f"The students of {', '.join(map(repr, quiet[:20]))} only name a class; the others say how sure they are. "
+            f"Their word counts as {BELIEF:.0%} sure."
+        )
+
+
+def describe(server: Server, voting: Sequence[Bundle], shares: Matrix) -> None:
+    """Write down how much each party weighs, and on which class most."""
+    figures = server.diary.figures
+    figures["voters"] = len(voting)
+    figures["weights"] = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
+    figures["largest_shares"] = {
+        bundle.sender: [str(server.classes[int(share.argmax())]), float(share.max())]
+        for bundle, share in zip(voting, shares, strict=True)
+    }
+
+
+def ask_opinions(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float32] | str]:
+    """What each of one party's students says about the public rows, as a distribution over the classes; or why not."""
+    models, public, n_classes = task
+    sure = [says_how_sure(model) for model in models]
+    soft = iter(probabilities_of_all([each for each, yes in zip(models, sure, strict=True) if yes], public, n_classes))
+    hard = iter(predict_all([each for each, yes in zip(models, sure, strict=True) if not yes], public))
+    said: list[NDArray[np.float32] | str] = []
+    for yes in sure:
+        answer = next(soft) if yes else next(hard)
+        certain = np.eye(n_classes, dtype=np.float32)
+        said.append(answer if yes or isinstance(answer, str) else certain[answer])  # type: ignore[arg-type]
+    return said
 
 
 def softly_taught(network: Any, side: Side, labels: Matrix) -> FittedModel:

@@ -109,15 +109,10 @@ class FedKT(Algorithm):
             for rows in party_rows
         }
 
-    def price(
-        self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float, adaptive: bool = False
-    ) -> Price | None:
-        """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4).
-
-        `adaptive` is how a ledger adds it up, which cannot know that a run's releases are all fixed beforehand.
-        """
+    def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
+        """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4)."""
         owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
-        prices = [price_together(releases, delta, adaptive=adaptive) for releases in owners]
+        prices = [price_together(releases, delta) for releases in owners]
         return max(prices, key=lambda each: each.epsilon) if prices else None
 
     def together(self, parties: Sequence[Party]) -> bool:

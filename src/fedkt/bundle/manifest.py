@@ -71,6 +71,8 @@ class Claim(BaseModel):
     """What everything in the party's ledger costs together, this run included. Nobody else can work it out."""
     releases: Annotated[int, Field(ge=1, le=2**53)]
     """How many releases that are."""
+    count_sigma: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    """Expert voting: the noise on the class counts beside."""
 
     @model_validator(mode="after")
     def _all_cost_at_least_one(self) -> Self:

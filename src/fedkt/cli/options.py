@@ -74,7 +74,10 @@ Partition = Annotated[
 ]
 Partitions = Annotated[
     int | None,
-    typer.Option(min=1, help="Cuts of a party's rows, one student each (s). Default: 2, and 1 where noise is on."),
+    typer.Option(
+        min=1,
+        help="Cuts of a party's rows, one student each (s). Default: 2, and 1 where noise is on and for expert voting.",
+    ),
 ]
 Subsets = Annotated[
     int | None,

@@ -89,6 +89,10 @@ def party(
             highlight=False,
             soft_wrap=True,
         )
+    told = ""
+    if agreed.counts:
+        noisy = " with noise" if agreed.level == "L2" else ", as they are"
+        told = f" It also tells how many of your rows have each label{noisy}."
     stdout.print(
-        "Send this one file to the server. Your rows, your teachers and their votes stay here.", soft_wrap=True
+        f"Send this one file to the server. Your rows, your teachers and their votes stay here.{told}", soft_wrap=True
     )

@@ -94,9 +94,16 @@ def print_reports(reports: Sequence[Report]) -> None:
 def weights_in_words(report: Report) -> str:
     """How much each party weighs in a vote of experts, the heaviest first."""
     weights = sorted(report.votes["weights"].items(), key=lambda each: -each[1])
-    said = [f"{name} {100 * weight:.1f} %" for name, weight in weights[:SHOWN_WEIGHTS]]
+    most = report.votes.get("largest_shares", {})
+    said = [
+        f"{name} {100 * weight:.1f} %"
+        + (f" (of class {most[name][0]} {100 * most[name][1]:.0f} %)" if name in most else "")
+        for name, weight in weights[:SHOWN_WEIGHTS]
+    ]
     more = f" and {len(weights) - SHOWN_WEIGHTS} more" if len(weights) > SHOWN_WEIGHTS else ""
-    return f"Weights: {', '.join(said)}{more} (a party's share of a class's rows, mean over the classes)."
+    return (
+        f"Weights: {', '.join(said)}{more} (a party's share of a class's rows, mean over the classes, and its largest)."
+    )
 
 
 def print_data(report: Report) -> None:

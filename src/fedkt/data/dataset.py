@@ -59,14 +59,15 @@ def with_skewed_public(data: Dataset, beta: float | None, *, seed: int) -> Datas
     rng = np.random.default_rng([seed, PUBLIC_STREAM, 1])
     counts = np.bincount(data.y_public, minlength=len(data.classes))
     wanted = rng.dirichlet(np.full(len(counts), beta))
-    # As many rows as the class that runs out first allows, but at least one of each class that is there.
-    most = (counts / np.maximum(wanted, 1e-12))[counts > 0]
-    size = max(float(np.median(most)), 1.0)
+    # A class that runs out is drawn again and again: as many rows as before, with exactly these shares.
+    wanted = np.where(counts > 0, wanted, 0.0)
+    numbers = rng.multinomial(len(data.y_public), wanted / wanted.sum())
     kept = [
-        rng.permutation(np.flatnonzero(data.y_public == label))[: max(1, round(size * share))]
-        for label, share in enumerate(wanted)
+        rng.choice(np.flatnonzero(data.y_public == label), number, replace=bool(number > counts[label]))
+        for label, number in enumerate(numbers)
+        if number
     ]
-    rows = np.sort(np.concatenate(kept))
+    rows = rng.permutation(np.concatenate(kept))
     return replace(data, X_public=data.X_public[rows], y_public=data.y_public[rows])
 
 

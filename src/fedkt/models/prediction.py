@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedkt.errors import FedKTError
 from fedkt.models.base import FittedModel, Model
 from fedkt.models.exchange import OnnxModel
-from fedkt.models.sandbox import run_models, run_soft_models
+from fedkt.models.sandbox import checked_probabilities, run_models, run_soft_models
 
 
 def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | str]:
@@ -57,7 +57,7 @@ def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> 
     for place, model in enumerate(models):
         if isinstance(model, FittedModel):
             try:
-                answers[place] = model.predict_proba(rows, n_classes).astype(np.float32)
-            except (FedKTError, ValueError) as reason:
+                answers[place] = checked_probabilities(model.predict_proba(rows, n_classes))
+            except Exception as reason:  # whatever an arbitrary estimator raises
                 answers[place] = f"{type(reason).__name__}: {reason}"
     return answers

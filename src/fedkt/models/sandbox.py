@@ -138,7 +138,8 @@ def _answers(
             raise _Stopped("the child answered about other rows.")
         else:
             if request["classes"]:
-                yield _checked_probabilities(reader.take(n_rows * n_classes * 4, bounds.wall_seconds), n_classes)
+                raw = reader.take(n_rows * n_classes * 4, bounds.wall_seconds)
+                yield checked_probabilities(np.frombuffer(raw, dtype="<f4").reshape(-1, n_classes))
                 continue
             labels = np.frombuffer(reader.take(n_rows * 8, bounds.wall_seconds), dtype="<i8").astype(np.int64)
             outside = np.flatnonzero((labels < 0) | (labels >= n_classes))
@@ -151,16 +152,15 @@ def _answers(
                 yield labels
 
 
-def _checked_probabilities(raw: bytes, n_classes: int) -> SoftAnswer:
-    """Probabilities out of a child's bytes, each row's sum made 1; or what is wrong with them."""
-    said = np.frombuffer(raw, dtype="<f4").reshape(-1, n_classes).astype(np.float32)
-    total = said.sum(axis=1, keepdims=True, dtype=np.float64)
+def checked_probabilities(numbers: NDArray[Any]) -> SoftAnswer:
+    """What a model says about rows × classes, each row's sum made 1; or what is wrong with it."""
+    said = np.asarray(numbers, dtype=np.float64)
     # Written so that NaN is refused too.
-    fine = ((said >= -SLACK).all(axis=1)) & (np.abs(total[:, 0] - 1) <= SLACK)
+    fine = (said >= -SLACK).all(axis=1) & (np.abs(said.sum(axis=1) - 1) <= SLACK)
     if not fine.all():
         return f"what it says about row {int(np.flatnonzero(~fine)[0])} are no probabilities."
-    clipped: NDArray[np.float32] = (np.maximum(said, 0) / np.maximum(said, 0).sum(axis=1, keepdims=True)).astype("<f4")
-    return clipped
+    clipped = np.maximum(said, 0)
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
 def _printable(reason: object) -> str:

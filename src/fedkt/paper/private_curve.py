@@ -1,9 +1,9 @@
 """Accuracy against ε: how well one does at a given ε with the exact accountant, beside the paper's points.
 
 For every ε, how many public rows are asked and who learns from the noisy answers is chosen by dataset and level on
-seeds that no table uses, scored on rows that the parties lay aside; the winners then run on the seeds of the tables,
-once, on the test rows. The noise is Gaussian, calibrated to ε: at the same ε it needs a smaller spread than Laplace or
-Gumbel noise for every number of queries tried here.
+seeds of its own, scored on rows that the parties lay aside; the winners then run on the seeds of the tables, once, on
+the test rows. The noise is Gaussian, calibrated to ε: at the same ε it needs a smaller spread than Laplace or Gumbel
+noise for every number of queries tried here.
 
 Adult's and cod-rna's test rows are drawn anew with every seed, so a row laid aside on one seed may be a test row of
 another: the choice among ten settings by the mean over several splits can hardly profit from that.

@@ -25,6 +25,13 @@ from fedkt.transport.folder import write_atomically
 __all__ = ["Sent", "Shelf", "read_key", "run_party", "write_keys"]
 
 
+def capped(counts: tuple[int, ...] | None, most: int | None) -> tuple[int, ...] | None:
+    """Counts scaled down to what a party may tell: noise may have made them more, and what noise gave costs nothing."""
+    if counts is None or most is None or sum(counts) <= most:
+        return counts
+    return tuple(each * most // sum(counts) for each in counts)
+
+
 @dataclass(frozen=True)
 class Sent:
     """What a party has written, and what it should know about it."""
@@ -75,6 +82,12 @@ def run_party(
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
     table = plan.columns.read(data)
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
+    most = plan.parties[plan.names.index(name)].rows
+    if most is not None and len(y) > most:
+        raise DataError(
+            f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
+            "refuse the bundle. Agree on a new plan. Nothing was trained."
+        )
     diary = Diary()
     if unused := plan.columns.unused(table):
         diary.say(f"{data} has columns that were not agreed on and are not used: {', '.join(unused[:20])}.")
@@ -120,7 +133,8 @@ def run_party(
             ledger=door,
             progress=None if progress is None else Steps(progress, shelf, plan.partitions),
         )
-        bundle = replace(plan.algorithm().party_step(party, None), plan=plan.digest)
+        made = plan.algorithm().party_step(party, None)
+        bundle = replace(made, plan=plan.digest, counts=capped(made.counts, most))
         packed = pack(bundle, check_rows=rows, key=key, claim=claim)
         path = outbox / f"{name}.fedkt"
         write_atomically(path, packed)

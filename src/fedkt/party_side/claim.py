@@ -54,6 +54,7 @@ def claim_for(plan: Plan, rows: int) -> Claim:
         adjacency="replace-one",
         total_epsilon=price.epsilon,
         releases=plan.releases,
+        count_sigma=agreed.count_sigma,
     )
 
 

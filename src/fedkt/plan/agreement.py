@@ -72,6 +72,11 @@ class Plan(Part):
             )
         if self.voting != "consistent" and self.level == "L1":
             raise ValueError("voting: at level L1 every party has one vote, which the noise hides. Choose consistent")
+        told = self.level == "L2" and self.voting == "expert"
+        if self.privacy is not None and (self.privacy.count_sigma is not None) != told:
+            raise ValueError("privacy.count_sigma is given for expert voting at level L2, and for nothing else")
+        if self.voting != "expert" and any(member.rows is not None for member in self.parties):
+            raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
         if self.voting == "expert-no-counts" and len(self.classes) == 2:
             raise ValueError(
                 "voting: with two classes, who knows which cannot be told from what students say. Choose expert, or "
@@ -118,6 +123,8 @@ class Plan(Part):
         if self.privacy is None:
             # A plan without noise says what it said before there was any.
             del said["privacy"]
+        elif self.privacy.count_sigma is None:
+            del said["privacy"]["count_sigma"]
         if self.voting == "consistent":
             # The paper's own voting goes without saying.
             del said["voting"]
@@ -135,8 +142,7 @@ class Plan(Part):
         """ε that all releases of one owner may cost together; where none was agreed on, the price of one run."""
         if self.privacy is None or self.privacy.budget is not None:
             return None if self.privacy is None else self.privacy.budget
-        # As a ledger will add it up.
-        price = run_price(self, adaptive=True)
+        price = self.price()
         return None if price is None else rounded_budget(price.epsilon)
 
     def price(self, party_rows: Sequence[int] | None = None) -> Price | None:
@@ -160,6 +166,7 @@ class Plan(Part):
             level=self.level,
             noise=None if self.privacy is None else self.privacy.noise,
             queries=1.0 if self.privacy is None else self.privacy.queries,
+            count_sigma=None if self.privacy is None else self.privacy.count_sigma,
         )
 
     @property

@@ -41,6 +41,8 @@ class Privacy(Part):
     budget: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """The largest ε that all releases of one owner (the server at L1, a party at L2) may cost together."""
     adjacency: Annotated[str, AfterValidator(_replace_one)] = "replace-one"
+    count_sigma: Annotated[FiniteFloat, Field(gt=0)] | None = None
+    """Expert voting at level L2: the noise on a party's class counts, in rows."""
 
     @model_validator(mode="after")
     def _checked(self) -> Privacy:
@@ -102,10 +104,16 @@ def settled(
             counts=counts,
         )
         asked["scale"] = dict(found.scale)
+    if counts and level == "L2":
+        from fedkt.algorithms.fedkt import number_of_queries
+        from fedkt.algorithms.levels import count_noise
+
+        votes = partitions * number_of_queries(asked["queries"], public_rows)
+        asked["count_sigma"] = count_noise(make_noise(asked["mechanism"], asked["scale"]), votes).sigma
     return asked
 
 
-def run_price(plan: Plan, party_rows: Sequence[int] | None = None, *, adaptive: bool = False) -> Price | None:
+def run_price(plan: Plan, party_rows: Sequence[int] | None = None) -> Price | None:
     """What one run costs each owner of a budget; at L2 for parties of these sizes, else for those with rows enough."""
     if plan.privacy is None:
         return None
@@ -115,7 +123,6 @@ def run_price(plan: Plan, party_rows: Sequence[int] | None = None, *, adaptive: 
         classes=len(plan.classes),
         party_rows=sizes if party_rows is None else party_rows,
         delta=plan.privacy.delta,
-        adaptive=adaptive,
     )
 
 

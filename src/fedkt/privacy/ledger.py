@@ -168,7 +168,7 @@ def total_of(entries: Sequence[Entry], delta: float) -> float:
 
     releases = [
         Release(
-            make_noise(entry.mechanism, entry.scale),
+            make_noise(entry.mechanism, entry.scale, counts=True),
             entry.queries,
             entry.voters,
             entry.classes,

@@ -24,17 +24,20 @@ COUNTS: dict[str, Callable[..., Noise]] = {"gaussian-counts": GaussianCounts}
 """Noise on counts that are released themselves, beside a vote: a plan's or a ledger's, nobody's choice for votes."""
 
 
-def parameters(name: str) -> tuple[str, ...]:
+def parameters(name: str, *, counts: bool = False) -> tuple[str, ...]:
     """The names of a mechanism's parameters, in order; an unknown mechanism is refused with the known ones."""
-    known = NOISES | COUNTS
+    known = NOISES | COUNTS if counts else NOISES
     if name not in known:
         raise ConfigurationError(f"There is no noise {name!r}. Choose one of: {', '.join(NOISES)}.")
     return tuple(field.name for field in fields(known[name]))  # type: ignore[arg-type]
 
 
-def make_noise(name: str, scale: Mapping[str, float]) -> Noise:
-    """The noise with these parameters, as they stand in a plan, a bundle's claim or a ledger."""
-    wanted = parameters(name)
+def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -> Noise:
+    """The noise with these parameters, as they stand in a plan, a bundle's claim or a ledger.
+
+    `counts` also knows the noises of counts that are released themselves, which only a ledger holds.
+    """
+    wanted = parameters(name, counts=counts)
     unknown, missing = set(scale) - set(wanted), set(wanted) - set(scale)
     if unknown or missing:
         raise ConfigurationError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.bundle import Bundle
@@ -34,6 +35,7 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
         ("partitions", claim.partitions, plan.partitions),
         ("classes", claim.classes, len(plan.classes)),
         ("delta", claim.delta, agreed.delta),
+        ("noise on the class counts", claim.count_sigma or 0.0, agreed.count_sigma or 0.0),
     ):
         if wanted is not None and claimed != wanted:
             return f"its privacy claim differs from the plan: {what} {str(claimed)[:200]}, agreed was {wanted}."
@@ -47,6 +49,8 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
     budget = plan.budget
     if budget is not None and not epsilon <= budget:
         return f"its noise costs epsilon {rounded_up(epsilon)}, more than the budget of {budget:g} agreed on."
+    if budget is not None and not claim.epsilon <= budget * (1 + SLACK):
+        return f"it claims epsilon {rounded_up(claim.epsilon)}, more than the budget of {budget:g} agreed on."
     return ""
 
 
@@ -61,8 +65,12 @@ def price_of(plan: Plan, claim: Claim) -> Price:
 
 
 def dearest(plan: Plan, bundles: Sequence[Bundle]) -> Price | None:
-    """The price of the party whose record is protected least: parties' records are disjoint (Theorem 4)."""
-    prices = [price_of(plan, bundle.claim) for bundle in bundles if bundle.claim is not None]
+    """The price of the party whose record is protected least: parties' records are disjoint (Theorem 4).
+
+    Who claims to pay more than we find is believed.
+    """
+    found = [(price_of(plan, bundle.claim), bundle.claim) for bundle in bundles if bundle.claim is not None]
+    prices = [replace(price, epsilon=max(price.epsilon, claim.epsilon)) for price, claim in found]
     return max(prices, key=lambda price: price.epsilon, default=None)
 
 

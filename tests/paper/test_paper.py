@@ -187,6 +187,16 @@ def test_runs_are_made_once_whoever_needs_them_and_resume(folder, monkeypatch):
     assert known_runs(folder / "results") == {}, "rehearsals are no results"
 
 
+def test_a_run_that_cannot_be_had_does_not_keep_the_others_waiting(folder):
+    text = PLAN.replace("subsets = [1, 2]", 'partition = "balanced"\nparties = [3, 1000]\nsubsets = 2')
+    (folder / "plans" / "subsets.toml").write_text(text.replace("parties = 3\n", "").replace("quick", "# quick"))
+    done = CliRunner().invoke(app, ["paper", "run", "subsets", "--seeds", "1", "--folder", str(folder), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["made"] == 1
+    assert "subsets: fedkt on digits, seed 0 was left out" in done.stderr
+    assert "too few for 1000 parties" in done.stderr
+
+
 def test_an_unknown_name_is_refused_with_those_there_are(folder):
     refused = CliRunner().invoke(app, ["paper", "run", "nothing", "--folder", str(folder)])
     assert isinstance(refused.exception, ConfigurationError)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fedkt.errors import ConfigurationError
 from fedkt.experiments.runner import run_all
-from fedkt.experiments.setting import Setting, fingerprint
+from fedkt.experiments.setting import fingerprint
 from fedkt.paper import private_curve, private_levels
 from fedkt.paper.outcome import Table, known_runs, read_expected, table_of
 from fedkt.paper.plans import Plan, out_of_reach, read_plans
@@ -76,7 +76,7 @@ def make_missing(
     on_start: Callable[[str], None] | None = None,
     **options: Any,
 ) -> dict[str, str]:
-    """Run what is in no file of the folder; datasets that cannot be had are left out and given back with the reason."""
+    """Run what is in no file of the folder; what cannot be had is left out and given back with the reason."""
     results = results_folder(folder, quick=quick)
     if name in PRIVATE:
         left_out: dict[str, str] = PRIVATE[name].make_missing_groups(
@@ -102,12 +102,14 @@ def make_runs(
     left_out = out_of_reach({setting.dataset for setting in missing}, data_dir)
     possible = [setting for setting in missing if setting.dataset not in left_out]
 
-    def say(number: int, setting: Setting) -> None:
+    kept = results / f"{plan.name}.jsonl"
+    for number, setting in enumerate(possible):
         what = f"{setting.algorithm} on {setting.dataset}, seed {setting.seed}"
         if on_start is not None:
             on_start(f"{plan.name}, run {number + 1} of {len(possible)}: {what}")
-
-    kept = results / f"{plan.name}.jsonl"
-    for _ in run_all(possible, results=kept, on_start=say, data_dir=data_dir, measure_bytes=plan.bytes, **options):
-        pass
+        try:
+            list(run_all([setting], results=kept, data_dir=data_dir, measure_bytes=plan.bytes, **options))
+        except ConfigurationError as reason:
+            # One run that cannot be had must not keep the others waiting.
+            left_out[what] = str(reason)
     return left_out

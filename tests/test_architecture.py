@@ -13,6 +13,7 @@ ALLOWED = {
     "errors": set(),
     "versions": set(),
     "votes": set(),
+    "experts": set(),
     "parallel": set(),
     "transport": set(),
     "signing": {"errors"},
@@ -21,7 +22,7 @@ ALLOWED = {
     "data": {"errors"},
     "bundle": {"errors", "models", "signing", "versions"},
     "federation": {"errors", "bundle", "parallel", "privacy", "votes"},
-    "algorithms": {"errors", "bundle", "federation", "parallel", "votes", "privacy", "models"},
+    "algorithms": {"errors", "bundle", "experts", "federation", "parallel", "votes", "privacy", "models"},
     "plan": {"errors", "algorithms", "models", "privacy", "data", "signing"},
     "report": {"errors", "algorithms", "federation", "models", "privacy", "data", "versions", "votes"},
 }

@@ -229,7 +229,16 @@ def test_a_live_server_of_fedkt_refuses_arrays(tmp_path):
     path = tmp_path / "north.fedkt"
     path.write_bytes(GOOD)
     columns = SimpleNamespace(n_features=3)
-    plan = SimpleNamespace(digest="81c07e", classes=CLASSES, columns=columns, partitions=2, names=["north"], keys={})
+    plan = SimpleNamespace(
+        digest="81c07e",
+        classes=CLASSES,
+        columns=columns,
+        partitions=2,
+        names=["north"],
+        keys={},
+        counts=False,
+        soft=False,
+    )
     arrival = look(plan, path)
     assert arrival.bundle is None
     assert "none are expected" in arrival.reason

@@ -63,7 +63,7 @@ class Hosted:
                 **(
                     {}
                     if each.bundle is None or each.bundle.claim is None
-                    else {"claim": each.bundle.claim.model_dump()}
+                    else {"claim": each.bundle.claim.model_dump(exclude_none=True)}
                 ),
             }
             for each in self.arrivals

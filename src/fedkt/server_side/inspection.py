@@ -63,7 +63,7 @@ def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any
         "signature": signature,
     }
     if manifest.claim is not None:
-        said["claim"] = manifest.claim.model_dump()
+        said["claim"] = manifest.claim.model_dump(exclude_none=True)
     if plan is not None:
         said["verdict"] = verdict or "the server would count it"
     shape = {"n_features": manifest.n_features, "n_classes": len(manifest.classes)}

@@ -524,7 +524,7 @@ def test_a_claim_of_another_form_is_not_read(record_level, change):
     from fedkt.bundle.manifest import Claim
 
     said = json.loads(fedkt("inspect", record_level / "inbox" / "north.fedkt", "--json").out)["claim"]
-    assert Claim.model_validate_json(json.dumps(said)).model_dump() == said
+    assert Claim.model_validate_json(json.dumps(said)).model_dump(exclude_none=True) == said
     with pytest.raises(ValueError, match="validation error"):
         Claim.model_validate_json(json.dumps({**said, **change}))
 

@@ -23,10 +23,10 @@ from typing import Any
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.data import Dataset, load
-from fedkt.experiments.results import append_line
+from fedkt.experiments.results import append_line, read_lines
 from fedkt.experiments.runner import assemble, draw_parties
 from fedkt.experiments.setting import Setting
-from fedkt.experiments.tuning import best_settings, lay_aside, read_tuning
+from fedkt.experiments.tuning import best_settings, lay_aside
 from fedkt.federation import Server, seed_for, simulate
 from fedkt.models.catalogue import trained_for
 from fedkt.report import accuracies
@@ -92,7 +92,7 @@ class Tuning:
 
     def score(self, method: str, options: Options, seed: int) -> float:
         """The accuracy of one run, made where nobody has made it."""
-        for each in read_tuning(self.results):
+        for each in read_lines(self.results):
             if (each["dataset"], each["method"], each["options"], each["seed"]) == (
                 self.dataset,
                 method,
@@ -132,7 +132,7 @@ def main() -> None:
     tuning = Tuning(given.dataset, given.results, given.data_dir)
     for method in given.methods.split(","):
         tuning.tune(method)
-    for method, (options, accuracy) in best_settings(read_tuning(given.results), given.dataset).items():
+    for method, (options, accuracy) in best_settings(read_lines(given.results), given.dataset).items():
         print(json.dumps({"method": method, **options, "accuracy": round(accuracy, 4)}))
 
 

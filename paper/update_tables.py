@@ -13,7 +13,7 @@ from pathlib import Path
 from fedkt.experiments.curves import save_curves
 from fedkt.experiments.network_tables import epochs_table, networks_table, teacher_epochs_table
 from fedkt.experiments.private_tables import load_rows, paper_table, summary
-from fedkt.experiments.results import stored
+from fedkt.experiments.results import read_lines, stored
 from fedkt.experiments.tables import (
     effectiveness,
     effectiveness_table,
@@ -26,7 +26,7 @@ from fedkt.experiments.tables import (
     seed_table,
     traffic_table,
 )
-from fedkt.experiments.tuning import pull_table, read_tuning, tuned_table
+from fedkt.experiments.tuning import pull_table, tuned_table
 from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
 from fedkt.paper.outcome import Table
 from fedkt.paper.private_curve import curve_of
@@ -78,7 +78,7 @@ def tables() -> dict[str, dict[str, str]]:
             "svhn epochs": epochs_table(SVHN, EXPECTED),
             "one round": networks_table(ONE_ROUND, EXPECTED, ("balanced", "10")),
             "tuned": tuned_table(
-                read_tuning(RESULTS / "tuning.jsonl"), "mnist", ONE_ROUND[0], TUNED, effectiveness(EXPECTED)
+                read_lines(RESULTS / "tuning.jsonl"), "mnist", ONE_ROUND[0], TUNED, effectiveness(EXPECTED)
             ),
             "rounds to reach": reach_table(ROUNDS),
             "traffic": traffic_table(ROUNDS),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from fedkt.experiments.results import read_lines
 from fedkt.experiments.runner import run_all
 from fedkt.experiments.setting import Setting, fingerprint
-from fedkt.experiments.tuning import best_settings, read_tuning, tuned_table
+from fedkt.experiments.tuning import best_settings, tuned_table
 
 
 def entry(method, epochs, seed, accuracy, dataset="mnist"):
@@ -55,7 +56,7 @@ def test_the_table_sets_the_papers_settings_beside_the_best(tmp_path):
 def test_a_line_cut_off_by_a_kill_is_no_run(tmp_path):
     kept = tmp_path / "tuning.jsonl"
     kept.write_text(json.dumps(ENTRIES[0]) + "\n" + json.dumps(ENTRIES[1])[:20])
-    assert read_tuning(kept) == ENTRIES[:1]
+    assert read_lines(kept) == ENTRIES[:1]
 
 
 def test_one_row_and_all_rows_are_different_settings():
@@ -65,7 +66,7 @@ def test_one_row_and_all_rows_are_different_settings():
 
 
 def test_a_file_that_is_not_there_has_no_runs(tmp_path):
-    assert read_tuning(tmp_path / "none.jsonl") == []
+    assert read_lines(tmp_path / "none.jsonl") == []
 
 
 def test_local_epochs_of_a_method_without_rounds_are_no_part_of_its_setting():

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.fedkt import FedKT, number_of_queries
-from fedkt.algorithms.levels import count_noise
+from fedkt.algorithms.levels import count_noise, default_subsets
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
@@ -37,7 +37,7 @@ from fedkt.models.base import FittedModel, count_rows, one_thread, prepared
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_neural
 from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
-from fedkt.privacy import Price, Release, price_together
+from fedkt.privacy import Release
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
 from fedkt.votes import winners
@@ -70,7 +70,7 @@ class ExpertFedKT(FedKT):
         level: str = "L0",
         **settings: Any,
     ) -> None:
-        subsets = (1 if level == "L0" else 5) if subsets is None else subsets
+        subsets = default_subsets(level, "expert") if subsets is None else subsets
         super().__init__(model, partitions=partitions, subsets=subsets, level=level, **settings)
         self.counts = counts
         self.count_sigma = count_sigma
@@ -105,12 +105,6 @@ class ExpertFedKT(FedKT):
             return found
         beside = counts_release(self.count_noise(public_rows), classes)
         return {(*votes, beside) for votes in found}
-
-    def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
-        """ε of a run before it is run, as a ledger adds up releases of two kinds (`adaptive`): a little too much."""
-        owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
-        prices = [price_together(releases, delta, adaptive=True) for releases in owners]
-        return max(prices, key=lambda each: each.epsilon) if prices else None
 
     def count_noise(self, public_rows: int) -> GaussianCounts:
         """The noise on a party's class counts at level L2: as agreed on, else as the votes' noise suggests."""
@@ -262,10 +256,10 @@ def ask_opinions(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float3
     sure = [says_how_sure(model) for model in models]
     soft = iter(probabilities_of_all([each for each, yes in zip(models, sure, strict=True) if yes], public, n_classes))
     hard = iter(predict_all([each for each, yes in zip(models, sure, strict=True) if not yes], public))
+    certain = np.eye(n_classes, dtype=np.float32)
     said: list[NDArray[np.float32] | str] = []
     for yes in sure:
         answer = next(soft) if yes else next(hard)
-        certain = np.eye(n_classes, dtype=np.float32)
         said.append(answer if yes or isinstance(answer, str) else certain[answer])  # type: ignore[arg-type]
     return said
 

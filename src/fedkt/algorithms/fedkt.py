@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.algorithms.levels import default_partitions
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_student, learn_students, suited_roles
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
@@ -71,7 +72,7 @@ class FedKT(Algorithm):
         self.teacher = teacher
         self.student = student
         self.final = final
-        self.partitions = (2 if level == "L0" else 1) if partitions is None else partitions
+        self.partitions = default_partitions(level) if partitions is None else partitions
         self.subsets = subsets
         self.level = level
         self.noise = noise
@@ -112,7 +113,8 @@ class FedKT(Algorithm):
     def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
         """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4)."""
         owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
-        prices = [price_together(releases, delta) for releases in owners]
+        # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
+        prices = [price_together(releases, delta, adaptive=self.counts) for releases in owners]
         return max(prices, key=lambda each: each.epsilon) if prices else None
 
     def together(self, parties: Sequence[Party]) -> bool:

@@ -21,6 +21,16 @@ USELESS_EPSILON = 10.0
 """Above this an attacker may be e^10 times surer after the release than before: no protection worth its noise."""
 
 
+def default_partitions(level: str, voting: str = "consistent") -> int:
+    """s where nobody chose it: a partition is a release of its own where noise is on, and experts need one student."""
+    return 2 if level == "L0" and voting == "consistent" else 1
+
+
+def default_subsets(level: str, voting: str = "consistent") -> int:
+    """t where nobody chose it: without noise an expert's one teacher had better see all rows."""
+    return 1 if level == "L0" and voting != "consistent" else 5
+
+
 def calibrated(
     mechanism: str,
     *,

@@ -5,19 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fedkt.experiments.svg import name_of
-from fedkt.paper.markdown import MARKS, headed, named
-from fedkt.paper.outcome import (
-    BETTER,
-    WITHIN,
-    WORSE,
-    Cell,
-    Table,
-    beside_in_words,
-    difference_in_words,
-    differences,
-    ours_in_words,
-)
+from fedkt.paper.markdown import MARKS, difference_tables, headed, named
+from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, Table, beside_in_words, ours_in_words
 
 COLOURS = {WITHIN: "green", BETTER: "cyan", WORSE: "red", "": "default"}
 
@@ -41,11 +30,10 @@ def print_table(console: Console, table: Table) -> None:
 
 def print_differences(console: Console, table: Table) -> None:
     """How far each algorithm lies from those it is held against, seed by seed."""
-    for name in table.plan.against:
-        grid = Grid(*headed(table), title=f"Less {name_of(name)} on the same seeds, in points")
-        for row, cells in differences(table, name).items():
-            shown = [difference_in_words(cells.get(column)) for column in table.columns]
-            grid.add_row(named(table.plan.down, row), *shown)
+    for title, rows in difference_tables(table):
+        grid = Grid(*headed(table), title=title)
+        for row, cells in rows:
+            grid.add_row(row, *cells)
         console.print(grid)
 
 

@@ -36,6 +36,13 @@ def stored(results: Path | None) -> dict[str, Report]:
     return found
 
 
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The entries of a file of other experiments; a last line without an end was cut off by a kill."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
 def read_report(said: dict[str, Any]) -> Report:
     """A report from its JSON values."""
     return Report(**{**said, "notes": tuple(said["notes"]), "history": tuple(said.get("history", ()))})

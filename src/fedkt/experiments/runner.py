@@ -263,11 +263,13 @@ def run_all(
     results: Path | None = None,
     on_start: Callable[[int, Setting], None] | None = None,
     on_unsuited: Callable[[Setting, UnsuitedModel], None] | None = None,
+    on_refused: Callable[[Setting, ConfigurationError], None] | None = None,
     **options: Any,
 ) -> Iterator[Report]:
     """A report per setting. With a results file each one is kept as soon as it is there, and never run again.
 
-    A method that cannot take the model is passed to `on_unsuited` and left out; without it, it is refused.
+    A method that cannot take the model is passed to `on_unsuited` and left out, and any setting that cannot be run to
+    `on_refused`; without them, it is refused.
     """
     known = stored(results)
     for number, setting in enumerate(settings):
@@ -280,10 +282,13 @@ def run_all(
             folder = folder_for(results, key)
             try:
                 report = run(full, round_folder=folder, **options)
-            except UnsuitedModel as reason:
-                if on_unsuited is None:
+            except ConfigurationError as reason:
+                if on_unsuited is not None and isinstance(reason, UnsuitedModel):
+                    on_unsuited(full, reason)
+                elif on_refused is not None:
+                    on_refused(full, reason)
+                else:
                     raise
-                on_unsuited(full, reason)
                 continue
             if results is not None:
                 append_line(results, {"setting": asdict(full), "report": report.as_dict()})

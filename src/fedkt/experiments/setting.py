@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fedkt.algorithms import ALGORITHMS
+from fedkt.algorithms.levels import default_partitions, default_subsets
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
@@ -102,7 +103,7 @@ class Setting:
                 "With the partition 'column' the data says who the parties are; leave the number of parties out, or "
                 "choose another partition."
             )
-        alone = self.algorithm in EXPERT and self.level == "L0"
+        shape = self.level, "expert" if self.algorithm in EXPERT else "consistent"
         return replace(
             self,
             model=self.model or about.model,
@@ -113,8 +114,8 @@ class Setting:
             distil_epochs=self.distil_epochs if self.algorithm == "feddf" else None,
             mu=self.mu if self.algorithm in PULLED else None,
             participation=1.0 if self.algorithm in ONE_SHOT else self.participation,
-            partitions=self.partitions if self.partitions is not None else 2 if self.level == "L0" and not alone else 1,
-            subsets=self.subsets if self.subsets is not None else 1 if alone else 5,
+            partitions=default_partitions(*shape) if self.partitions is None else self.partitions,
+            subsets=default_subsets(*shape) if self.subsets is None else self.subsets,
         )
 
 

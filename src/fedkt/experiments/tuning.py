@@ -38,14 +38,6 @@ def lay_aside(parties: Sequence[Party]) -> tuple[list[Party], NDArray[Any], Labe
     return kept, stacked(X), np.concatenate(y)
 
 
-def read_tuning(path: Path) -> list[dict[str, Any]]:
-    """All runs kept so far."""
-    if not path.exists():
-        return []
-    # A last line without an end was cut off by a kill; the next run writes it again.
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-
-
 def best_settings(entries: Sequence[dict[str, Any]], dataset: str) -> dict[str, tuple[dict[str, Any], float]]:
     """Of each method the settings with the best mean over the seeds, and that mean; only what all seeds have tried."""
     scores: dict[str, dict[str, dict[int, float]]] = {}

@@ -8,6 +8,7 @@ a receiver needs neither the estimator's library nor its idea of labels.
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -67,19 +68,16 @@ def float_rows(X: Any, n_features: int) -> NDArray[np.float32]:
 
 def to_soft_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: ArrayLike) -> OnnxModel:
     """The model as ONNX that also gives probabilities, near the native ones on all `check_rows`, if it can be had."""
-    plain = to_onnx(model, n_features=n_features, n_classes=n_classes, check_rows=check_rows)
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
-    try:
+    # Whatever a converter raises: the label alone travels anyway, or is refused in words.
+    with suppress(Exception):
         data = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
         check_graph(data, n_features=n_features, n_classes=n_classes, soft=True)
         same = _differences(model, rows, model.predict(rows), _run_own(data, rows)) == 0
         said = _run_own(data, rows, n_classes)
         if same and np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY:
-            return OnnxModel(data, n_features, n_classes, plain.name, soft=True)
-    except Exception:
-        # Whatever a converter raises: the label alone travels anyway.
-        return plain
-    return plain
+            return OnnxModel(data, n_features, n_classes, _name(model), soft=True)
+    return to_onnx(model, n_features=n_features, n_classes=n_classes, check_rows=check_rows)
 
 
 def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: ArrayLike) -> OnnxModel:
@@ -92,7 +90,7 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     labels = [int(each) for each in model.labels]
     if not all(0 <= each < n_classes for each in labels):
         raise ModelError(f"The model answers with classes {labels}, but only 0 … {n_classes - 1} were agreed on.")
-    name = "a constant" if model.estimator is None else type(model.estimator).__name__
+    name = _name(model)
     wanted = model.predict(rows)
     wrong = 0
     reason: Exception | None = None
@@ -119,6 +117,11 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
         f"{name} would not say the same after travelling: as ONNX it gives another label on {wrong} of {len(rows)} "
         f"rows. Families that work: {WORKING}."
     )
+
+
+def _name(model: FittedModel) -> str:
+    """What messages call a model."""
+    return "a constant" if model.estimator is None else type(model.estimator).__name__
 
 
 def _differences(

@@ -52,15 +52,27 @@ def headed(table: Table) -> list[str]:
     return [table.plan.down.replace(",", ", "), *(named(table.plan.across, column) for column in table.columns)]
 
 
+def difference_tables(table: Table) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """For each algorithm that the others are held against: what it is called, and a line of words for each of them."""
+    return [
+        (
+            f"Less {name_of(name)} on the same seeds, in points",
+            [
+                (named(table.plan.down, row), [difference_in_words(cells.get(column)) for column in table.columns])
+                for row, cells in differences(table, name).items()
+            ],
+        )
+        for name in table.plan.against
+    ]
+
+
 def differences_in_markdown(table: Table) -> str:
     """How far each algorithm lies from those it is held against, seed by seed; empty where it is held against none."""
     parts = []
-    for name in table.plan.against:
+    for title, rows in difference_tables(table):
         lines = [f"| {' | '.join(headed(table))} |", "|" + "---|" * len(headed(table))]
-        for row, cells in differences(table, name).items():
-            shown = [difference_in_words(cells.get(column)) for column in table.columns]
-            lines.append(f"| {named(table.plan.down, row)} | {' | '.join(shown)} |")
-        parts.append("\n".join([f"Less {name_of(name)} on the same seeds, in points:", "", *lines]))
+        lines += [f"| {row} | {' | '.join(cells)} |" for row, cells in rows]
+        parts.append("\n".join([f"{title}:", "", *lines]))
     return "\n\n".join(parts)
 
 

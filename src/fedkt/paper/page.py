@@ -8,16 +8,14 @@ from pathlib import Path
 
 from fedkt.experiments.page import page_environment
 from fedkt.experiments.private_tables import PAPER_HEAD, paper_cells, summary
-from fedkt.experiments.svg import made_unique, name_of
+from fedkt.experiments.svg import made_unique
 from fedkt.paper import private_levels
-from fedkt.paper.markdown import MARKS, headed, named
+from fedkt.paper.markdown import MARKS, difference_tables, headed, named
 from fedkt.paper.outcome import (
     Cell,
     Table,
     beside_in_words,
     counts_in_words,
-    difference_in_words,
-    differences,
     missing,
     ours_in_words,
     verdicts,
@@ -96,19 +94,7 @@ def section(table: Table, number: int) -> Section:
             (named(table.plan.down, row), [shown(table.cells.get((row, column))) for column in table.columns])
             for row in table.rows
         ],
-        beside=[
-            (
-                name_of(name),
-                [
-                    (
-                        named(table.plan.down, row),
-                        [difference_in_words(cells.get(column)) for column in table.columns],
-                    )
-                    for row, cells in differences(table, name).items()
-                ],
-            )
-            for name in table.plan.against
-        ],
+        beside=difference_tables(table),
         picture=made_unique(picture, f"p{number}") if picture else "",
         missing=missing(table),
         hours=table.hours,

@@ -11,7 +11,6 @@ another: the choice among ten settings by the mean over several splits can hardl
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from statistics import mean
 from typing import Any
 
 from fedkt.algorithms.levels import calibrated
-from fedkt.experiments.results import append_line
+from fedkt.experiments.results import append_line, read_lines
 from fedkt.models.base import one_thread
 from fedkt.models.catalogue import as_estimator
 from fedkt.paper import private_levels
@@ -132,10 +131,7 @@ def planned(folder: Path, *, seeds: int | None = None, quick: bool = False) -> l
 
 def made(results: Path) -> dict[Key, dict[str, Any]]:
     """What is finished."""
-    path = results / FILE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    return {(each["developing"], each["group"], each["seed"]): each for each in entries}
+    return {(each["developing"], each["group"], each["seed"]): each for each in read_lines(results / FILE)}
 
 
 def make_missing_groups(

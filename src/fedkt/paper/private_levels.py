@@ -7,7 +7,6 @@ paper (diagnostic) is computed here because these datasets are public; for priva
 from __future__ import annotations
 
 import csv
-import json
 import math
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.experiments.private_tables import load_rows
-from fedkt.experiments.results import append_line
+from fedkt.experiments.results import append_line, read_lines
 from fedkt.models.base import one_thread
 from fedkt.paper.plans import out_of_reach
 from fedkt.paper.private_federations import DELTA, PartyNoise, ServerNoise, federation_of, parts_of, query_rows, scored
@@ -117,9 +116,7 @@ def planned(folder: Path, *, seeds: int | None = None, quick: bool = False) -> l
 
 def made(results: Path) -> dict[tuple[str, int], dict[str, Any]]:
     """The groups and seeds that are finished."""
-    path = results / FILE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {(each["group"], each["seed"]): each for each in map(json.loads, lines)}
+    return {(each["group"], each["seed"]): each for each in read_lines(results / FILE)}
 
 
 def rows_of(results: Path) -> list[dict[str, Any]]:

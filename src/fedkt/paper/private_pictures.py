@@ -12,6 +12,7 @@ from fedkt.experiments.private_tables import MISPRINT
 from fedkt.experiments.svg import BLUE, GRID, QUIET, RED, as_svg, drawing, save_picture
 from fedkt.paper.panels import in_panels
 from fedkt.paper.private_curve import Point
+from fedkt.paper.private_federations import parts_of
 from fedkt.report import mean_and_spread
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def draw(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -
 def draw_group(axes: Axes, group: str, everything: Sequence[dict[str, Any]], points: Sequence[Point]) -> None:
     """One panel."""
     rows = [row for row in everything if row["group"] == group]
-    dataset, level, partition = group.rsplit("-", 2)
+    dataset, level, partition = parts_of(group)
     axes.set_title(f"{dataset} {level}, {NAMES[partition]}", fontsize=8.5)
     printed = [row for row in rows if row["paper_kind"] != MISPRINT]
     axes.plot(

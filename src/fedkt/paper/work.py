@@ -8,7 +8,7 @@ from typing import Any
 
 from fedkt.errors import ConfigurationError
 from fedkt.experiments.runner import run_all
-from fedkt.experiments.setting import fingerprint
+from fedkt.experiments.setting import Setting, fingerprint
 from fedkt.paper import private_curve, private_levels
 from fedkt.paper.outcome import Table, known_runs, read_expected, table_of
 from fedkt.paper.plans import Plan, out_of_reach, read_plans
@@ -102,14 +102,28 @@ def make_runs(
     left_out = out_of_reach({setting.dataset for setting in missing}, data_dir)
     possible = [setting for setting in missing if setting.dataset not in left_out]
 
-    kept = results / f"{plan.name}.jsonl"
-    for number, setting in enumerate(possible):
-        what = f"{setting.algorithm} on {setting.dataset}, seed {setting.seed}"
+    def say(number: int, setting: Setting) -> None:
         if on_start is not None:
-            on_start(f"{plan.name}, run {number + 1} of {len(possible)}: {what}")
-        try:
-            list(run_all([setting], results=kept, data_dir=data_dir, measure_bytes=plan.bytes, **options))
-        except ConfigurationError as reason:
-            # One run that cannot be had must not keep the others waiting.
-            left_out[what] = str(reason)
+            on_start(f"{plan.name}, run {number + 1} of {len(possible)}: {in_words(setting)}")
+
+    # One run that cannot be had does not keep the others waiting.
+    def leave_out(setting: Setting, reason: ConfigurationError) -> None:
+        left_out[in_words(setting)] = str(reason)
+
+    made = run_all(
+        possible,
+        results=results / f"{plan.name}.jsonl",
+        on_start=say,
+        on_refused=leave_out,
+        data_dir=data_dir,
+        measure_bytes=plan.bytes,
+        **options,
+    )
+    for _ in made:
+        pass
     return left_out
+
+
+def in_words(setting: Setting) -> str:
+    """Which run this is."""
+    return f"{setting.algorithm} on {setting.dataset}, seed {setting.seed}"

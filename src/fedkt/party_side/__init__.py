@@ -82,7 +82,7 @@ def run_party(
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
     table = plan.columns.read(data)
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
-    most = plan.parties[plan.names.index(name)].rows
+    most = plan.most_rows(name)
     if most is not None and len(y) > most:
         raise DataError(
             f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "

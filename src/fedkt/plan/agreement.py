@@ -30,11 +30,11 @@ from fedkt.plan.parts import (
     Voting,
 )
 from fedkt.plan.privacy import Privacy, rounded_budget, run_price
+from fedkt.privacy.gaussian import GaussianCounts
 
 if TYPE_CHECKING:
     from fedkt.algorithms import FedKT
     from fedkt.privacy import Price
-    from fedkt.privacy.gaussian import GaussianCounts
 
 
 class Plan(Part):
@@ -175,13 +175,10 @@ class Plan(Part):
         return self.voting == "expert"
 
     def count_noise(self) -> GaussianCounts | None:
-        """The noise on a party's class counts at level L2, which follows from that of the votes; None without any."""
-        from fedkt.algorithms import ExpertFedKT
-
-        algorithm = self.algorithm()
-        if self.level != "L2" or not isinstance(algorithm, ExpertFedKT) or not algorithm.counts:
+        """The noise on a party's class counts at level L2; None without any."""
+        if self.privacy is None or self.privacy.count_sigma is None:
             return None
-        return algorithm.count_noise(self.public.rows)
+        return GaussianCounts(self.privacy.count_sigma)
 
     @property
     def releases(self) -> int:
@@ -203,6 +200,10 @@ class Plan(Part):
     def image(self) -> tuple[int, int, int] | None:
         """Height, width and channels, where the agreed columns are the pixels of an image."""
         return image_shape(self.columns.feature_names)
+
+    def most_rows(self, name: str) -> int | None:
+        """The most rows this party may tell of; None for any number."""
+        return self.parties[self.names.index(name)].rows
 
     def require(self, name: str) -> str:
         """The name, if it is a party of this plan."""

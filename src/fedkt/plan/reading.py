@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from fedkt.algorithms.levels import default_partitions, default_subsets
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import names_its_label, read_table
 from fedkt.errors import PlanError
@@ -89,16 +90,6 @@ def make_plan(
     }
     plan = _validated(said, "The new plan")
     return plan if plan.privacy is None else with_budget(plan)
-
-
-def default_partitions(level: str, voting: str) -> int:
-    """s where nobody chose it: a partition is a release of its own where noise is on, and experts need one student."""
-    return 2 if level == "L0" and voting == "consistent" else 1
-
-
-def default_subsets(level: str, voting: str) -> int:
-    """t where nobody chose it: without noise an expert's one teacher had better see all rows."""
-    return 1 if level == "L0" and voting != "consistent" else 5
 
 
 def with_budget(plan: Plan) -> Plan:

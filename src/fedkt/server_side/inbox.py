@@ -119,10 +119,9 @@ def look(plan: Plan, path: Path) -> Arrival:
 
 def count_fault(plan: Plan, bundle: Bundle) -> str:
     """Why a party's class counts are not believed, or nothing where they are."""
-    member = plan.parties[plan.names.index(bundle.sender)]
-    told = sum(bundle.counts or ())
-    if member.rows is not None and told > member.rows:
-        return f"it says that its party has {told} rows, more than the {member.rows} agreed on in the plan."
+    most, told = plan.most_rows(bundle.sender), sum(bundle.counts or ())
+    if most is not None and told > most:
+        return f"it says that its party has {told} rows, more than the {most} agreed on in the plan."
     return ""
 
 

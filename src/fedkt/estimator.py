@@ -57,7 +57,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     partitions : cuts of a party's rows, and so students per party (s).
     subsets : subsets of a cut, and so teachers per student (t). Default: 5, and 1 for expert voting without noise.
     voting : "consistent" (the paper's: a party's vote counts where its students agree), "expert" (a party is weighed by
-        its rows of each class, which it tells) or "expert-no-counts" (by what its students say).
+        its rows of each class, which it tells) or "expert-no-counts" (a student says by itself which rows are not its
+        party's).
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.

@@ -12,43 +12,18 @@ from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
 from fedkt.algorithms.levels import calibrated
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, PrivacyError
-from fedkt.federation import Party, Server, simulate
+from fedkt.federation import Server
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import Gaussian, Laplace, Ledger, Release, price_together
 from fedkt.privacy.accountant.gdp import from_mu
 from fedkt.privacy.gaussian import GaussianCounts
-
-CLASSES = (0, 1, 2)
+from skewed_parties import CLASSES, accuracy, fresh, skewed_parties
 
 
 @pytest.fixture(scope="module")
 def skewed():
-    """Three classes that overlap; two parties know the first well, six others have hardly seen it and outvote them."""
-    rng = np.random.default_rng(0)
-
-    def rows(y):
-        centres = np.array([[0.0, 0.0], [1.6, 0.0], [0.0, 1.6]])
-        return (centres[y] + rng.normal(0, 0.7, (len(y), 2))).astype(np.float32), y
-
-    counts = [[400, 20, 20]] * 2 + [[4, 100, 100]] * 6
-    prior = np.sum(counts, axis=0) / np.sum(counts)
-    public, truth = rows(rng.choice(3, 600, p=prior))
-    parties = []
-    for number, each in enumerate(counts):
-        X, y = rows(np.repeat(np.arange(3), each))
-        parties.append(Party(public, CLASSES, number, name=f"p{number}", X=X, y=y))
-    return parties, Server(public, CLASSES, 99), truth
-
-
-def fresh(parties):
-    return [Party(p.public, p.classes, p.seed, name=p.name, X=p.X, y=p.y) for p in parties]
-
-
-def accuracy(algorithm, skewed):
-    parties, server, truth = skewed
-    outcome = simulate(algorithm, fresh(parties), Server(server.public, server.classes, server.seed))
-    return np.mean(outcome.final.models[0].predict(server.public) == truth), outcome
+    return skewed_parties()
 
 
 def test_who_knows_a_class_is_not_outvoted(skewed):
@@ -71,8 +46,8 @@ def test_networks_are_asked_how_sure_they_are(skewed, monkeypatch):
     pytest.importorskip("torch")
     from fedkt.algorithms import expert
 
-    asked, softly = [], expert.softly_taught
-    monkeypatch.setattr(expert, "softly_taught", lambda *given: asked.append(given) or softly(*given))
+    asked, softly = [], expert.fit_soft
+    monkeypatch.setattr(expert, "fit_soft", lambda *given, **more: asked.append(given) or softly(*given, **more))
     found, _ = accuracy(ExpertFedKT("mlp"), skewed)
     assert found > 0.8
     (labels,) = (given[2] for given in asked)
@@ -86,7 +61,6 @@ def test_only_what_was_agreed_on_is_sent(skewed):
     sent = ExpertFedKT("tree").party_step(party, None)
     assert sent.counts == (400, 20, 20)
     assert len(sent.models) == 1
-    assert ExpertFedKT("tree", counts=False).party_step(fresh(parties)[1], None).counts is None
     assert FedKT("tree").party_step(fresh(parties)[1], None).counts is None
     packed = pack(sent, check_rows=server.public)
     wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True}
@@ -210,27 +184,11 @@ def test_what_cannot_be_promised_is_refused(settings, why):
         fedkt_with(settings.pop("voting"), "tree", **settings).check()
 
 
-def test_two_classes_without_counts_are_refused():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2)).astype(np.float32)
-    y = (X[:, 0] > 0).astype(np.int64)
-    parties = [Party(X, (0, 1), seed, name=str(seed), X=X, y=y) for seed in (1, 2)]
-    with pytest.raises(ConfigurationError, match="With two classes"):
-        simulate(ExpertFedKT("tree", counts=False), parties, Server(X, (0, 1), 0))
-
-
-def test_at_level_l2_experts_without_counts_cost_what_consistent_votes_cost():
-    noise = {"level": "L2", "noise": Laplace(0.1), "queries": 20}
-    shape = {"public_rows": 100, "classes": 3, "party_rows": [50, 60], "delta": 1e-5}
-    plain = fedkt_with("consistent", "tree", **noise).price(**shape)
-    assert fedkt_with("expert-no-counts", "tree", **noise).price(**shape) == plain
-
-
 def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
     parties, _, _ = skewed
     shape = {"public_rows": 600, "classes": 3, "party_rows": [440], "delta": 1e-5}
     private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}
-    votes = ExpertFedKT("tree", counts=False, **private).price(**shape)
+    votes = FedKT("tree", partitions=1, **private).price(**shape)
     both = ExpertFedKT("tree", **private).price(**shape)
     assert votes.epsilon < both.epsilon
     party = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger(delta=1e-5))
@@ -248,7 +206,7 @@ def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
 def test_a_budget_that_does_not_cover_the_counts_is_kept(skewed):
     parties, _, _ = skewed
     private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}
-    votes = ExpertFedKT("tree", counts=False, **private).price(public_rows=600, classes=3, party_rows=[440], delta=1e-5)
+    votes = FedKT("tree", partitions=1, **private).price(public_rows=600, classes=3, party_rows=[440], delta=1e-5)
     party = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger(delta=1e-5, budget=votes.epsilon))
     with pytest.raises(PrivacyError, match="does not cover"):
         ExpertFedKT("tree", **private).party_step(party, None)

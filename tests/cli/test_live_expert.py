@@ -88,7 +88,8 @@ def repacked(bundle):
     ("more", "why"),
     [
         (("--voting", "loudest"), "there is no voting 'loudest'"),
-        (("--voting", "expert-no-counts"), "with two classes"),
+        (("--voting", "expert-no-counts", "--level", "L2", *NOISE), "adds no noise"),
+        (("--voting", "expert-no-counts", "--subsets", "5"), "one subset"),
         (("--voting", "expert", "--level", "L1", *NOISE), "every party has one vote"),
         (("--voting", "expert", "--rows", "east=3"), "not among the parties"),
         (("--rows", "north=60"), "only expert voting has it tell"),
@@ -179,3 +180,34 @@ def test_who_claims_to_pay_more_is_believed(tmp_path):
     assert "noise on the class counts" in claim_fault(plan, other)
     beyond = sent.claim.model_copy(update={"epsilon": 21.0, "total_epsilon": 21.0})
     assert "more than the budget" in claim_fault(plan, beyond)
+
+
+def test_without_counts_nothing_but_a_student_travels(tmp_path):
+    build(tmp_path)
+    new_plan(tmp_path, "--force", "--voting", "expert-no-counts", "--rows", "north=60")
+    plan = read_plan(tmp_path / "plan.toml")
+    assert (plan.partitions, plan.subsets, plan.n_outputs) == (1, 1, 3)
+    said = " ".join(plan.explain().split())
+    assert "two teachers" in said
+    assert "about how many rows of each label" in said
+    for name in NAMES:
+        party(tmp_path, name)
+    agreed = {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features, "soft": True}
+    data = (tmp_path / "inbox" / "north.fedkt").read_bytes()
+    sent = unpack(data, source="north", **agreed, not_mine=True)
+    assert sent.counts is None
+    assert sent.models[0].n_classes == 3
+    with pytest.raises(BundleError, match="refused"):
+        unpack(data, source="north", **agreed)
+    made = json.loads(server(tmp_path, "--test", tmp_path / "test.csv", "--json").out)
+    assert made["accuracy"] > 0.85
+    assert made["algorithm"] == "fedkt-expert-no-counts"
+    assert set(made["votes"]["weights"]) == set(NAMES)
+    assert "class counts" not in made["privacy"]
+
+
+def test_a_student_that_cannot_say_how_sure_it_is_is_refused_before_it_is_sent(tmp_path):
+    build(tmp_path)
+    new_plan(tmp_path, "--force", "--voting", "expert-no-counts", "--model", "svm")
+    with pytest.raises(ConfigurationError, match="does not say how sure it is"):
+        party(tmp_path, "north")

@@ -12,6 +12,7 @@ from fedkt.algorithms.feddf import FedDF
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedkt_prox import FedKTProx
 from fedkt.algorithms.fedprox import FedProx
+from fedkt.algorithms.not_mine import NotMineFedKT
 from fedkt.algorithms.pate import PATE
 from fedkt.algorithms.pate_soft import SoftPATE
 from fedkt.algorithms.pfnm import PFNM
@@ -54,7 +55,9 @@ def fedkt_with(voting: str, model: Any, **settings: Any) -> FedKT:
     given = chosen(settings, *FEDKT_SETTINGS)
     if voting == "consistent":
         return FedKT(model, **given)
-    return ExpertFedKT(model, counts=voting == "expert", count_sigma=settings.get("count_sigma"), **given)
+    if voting == "expert":
+        return ExpertFedKT(model, count_sigma=settings.get("count_sigma"), **given)
+    return NotMineFedKT(model, most_rows=settings.get("most_rows"), **given)
 
 
 def make_expert(model: Any, **settings: Any) -> FedKT:
@@ -63,8 +66,8 @@ def make_expert(model: Any, **settings: Any) -> FedKT:
 
 
 def make_expert_no_counts(model: Any, **settings: Any) -> FedKT:
-    """FedKT whose parties are weighed by what their students say."""
-    return fedkt_with("expert-no-counts", model, **settings)
+    """FedKT whose students say which rows are not their party's; it knows neither partitions nor subsets."""
+    return fedkt_with("expert-no-counts", model, **(settings | {"partitions": None, "subsets": None}))
 
 
 def make_fedkt_prox(model: Any, **settings: Any) -> FedKTProx:
@@ -145,6 +148,7 @@ __all__ = [
     "FedKT",
     "FedKTProx",
     "FedProx",
+    "NotMineFedKT",
     "Scaffold",
     "SoftPATE",
     "Solo",

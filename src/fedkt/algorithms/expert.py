@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.fedkt import FedKT, number_of_queries
+from fedkt.algorithms.fedkt import Ask, FedKT, number_of_queries
 from fedkt.algorithms.levels import count_noise, default_subsets
-from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint
+from fedkt.algorithms.pate import STUDY, TIES, fingerprint
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.experts import (
@@ -32,11 +32,12 @@ from fedkt.experts import (
     rows_of_one,
     shares_of,
 )
-from fedkt.federation import Party, Server, Side
-from fedkt.models.base import FittedModel, count_rows, one_thread, prepared
+from fedkt.federation import Party, Server
+from fedkt.models.base import count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_neural
 from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
+from fedkt.models.soft import fit_soft
 from fedkt.privacy import Release
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
@@ -51,7 +52,7 @@ HEAVY = 0.5
 
 
 class ExpertFedKT(FedKT):
-    """FedKT whose server weighs each party by its class counts, or (`counts=False`) by what its students say.
+    """FedKT whose server weighs each party by its class counts.
 
     `count_sigma` is the noise on the counts at level L2, by default a little of what the votes' noise costs.
 
@@ -59,11 +60,13 @@ class ExpertFedKT(FedKT):
     single teacher is of its student's own family.
     """
 
+    name = "fedkt-expert"
+    counts = True
+
     def __init__(
         self,
         model: Any,
         *,
-        counts: bool = True,
         count_sigma: float | None = None,
         partitions: int = 1,
         subsets: int | None = None,
@@ -72,9 +75,7 @@ class ExpertFedKT(FedKT):
     ) -> None:
         subsets = default_subsets(level, "expert") if subsets is None else subsets
         super().__init__(model, partitions=partitions, subsets=subsets, level=level, **settings)
-        self.counts = counts
         self.count_sigma = count_sigma
-        self.name = "fedkt-expert" if counts else "fedkt-expert-no-counts"
 
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is trained."""
@@ -84,11 +85,6 @@ class ExpertFedKT(FedKT):
                 "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
                 "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
             )
-
-    def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
-        """What this party has yet to teach its students."""
-        self.check_classes(len(party.classes))
-        return super().lessons(party, chosen)
 
     def chosen(self, party: Party) -> Roles:
         """Who teaches and who studies at this party."""
@@ -101,7 +97,7 @@ class ExpertFedKT(FedKT):
     def releases(self, *, public_rows: int, classes: int, party_rows: Sequence[int]) -> set[tuple[Release, ...]]:
         """What each owner of a budget releases with noise: at L2 every party its class counts as well."""
         found = super().releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
-        if self.level != "L2" or not self.counts:
+        if self.level != "L2":
             return found
         beside = counts_release(self.count_noise(public_rows), classes)
         return {(*votes, beside) for votes in found}
@@ -115,7 +111,7 @@ class ExpertFedKT(FedKT):
 
     def bundle(self, party: Party) -> Bundle:
         """The party's students, and its class counts; with noise at L2."""
-        return replace(super().bundle(party), counts=self.told(party) if self.counts else None, soft=True)
+        return replace(super().bundle(party), counts=self.told(party), soft=True)
 
     def told(self, party: Party) -> tuple[int, ...]:
         """How many rows of each class the party says it has."""
@@ -137,54 +133,34 @@ class ExpertFedKT(FedKT):
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model, trained on the public rows as the parties' experts label them."""
         self.check()
-        self.check_classes(len(server.classes))
         with one_thread():
             voting, opinions = self.opinions(server, bundles)
-            counts = self.counted(voting, opinions)
-            soft = [says_how_sure_of_all(bundle) for bundle in voting]
-            scores = self.weigh(server, voting, opinions, counts, soft)
+            scores = self.weigh(server, voting, opinions)
             labels = winners(scores, server.rng(0, TIES))
             final = self.final_model(server)
-            if any(soft) and is_neural(final):
+            if any(map(says_how_sure_of_all, voting)) and is_neural(final):
                 server.diary.figures["labels"] = [(None, labels)]
-                return Bundle("server", server.classes, (softly_taught(final, server, scores),))
+                taught = fit_soft(final, server.public, scores, rng=server.rng(0, STUDY))
+                return Bundle("server", server.classes, (taught,))
             return Bundle("server", server.classes, (self.study(server, labels),))
 
-    def check_classes(self, n_classes: int) -> None:
-        """Refuse what two classes do not allow."""
-        if not self.counts and n_classes == 2:
-            raise ConfigurationError(
-                "With two classes, who knows which of them cannot be told from what the students say. Let the parties "
-                "send their class counts, or choose consistent voting."
-            )
+    def asking(self) -> Ask:
+        """How students are asked."""
+        return ask_opinions
 
     def opinions(self, server: Server, bundles: Sequence[Bundle]) -> tuple[list[Bundle], list[NDArray[np.float32]]]:
         """Who is heard, and what each says about every public row: a distribution over the classes."""
         voting, said = [], []
-        for bundle, answers in self.heard(server, bundles, ask_opinions):
+        for bundle, answers in self.heard(server, bundles, self.asking()):
             voting.append(bundle)
             said.append(answers.mean(axis=0, dtype=np.float64).astype(np.float32))
         return voting, said
 
-    def counted(self, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
-        """Each party's rows of each class, as it says; or how often its students name the class."""
-        if not self.counts:
-            return np.array([each.sum(axis=0, dtype=np.float64) for each in opinions])
-        silent = [bundle.sender for bundle in voting if bundle.counts is None]
-        if silent:
-            raise ModelError(f"Party {silent[0]!r} did not say how many rows of each class it has.")
-        return np.array([bundle.counts for bundle in voting], dtype=np.float64)
-
-    def weigh(
-        self,
-        server: Server,
-        voting: Sequence[Bundle],
-        opinions: Sequence[NDArray[np.float32]],
-        counts: Matrix,
-        soft: Sequence[bool],
-    ) -> Matrix:
+    def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """What the parties say together about each public row, pulled back where it strays from their prior."""
+        counts = counted(voting)
         shares = shares_of(counts)
+        soft = [says_how_sure_of_all(bundle) for bundle in voting]
         if any(soft):
             heard = [
                 said if sure else doubted(said, shares_of_own)
@@ -194,11 +170,8 @@ class ExpertFedKT(FedKT):
             tell_who_only_votes(server, voting, soft)
         else:
             scores = expert_votes(opinions, shares)
-        describe(server, voting, shares)
-        if self.counts and counts.sum() > 0:
-            scores = self.pull_back(server, scores, counts)
-            warn_of_heavy_parties(server, voting, counts)
-        return scores
+        describe(server, voting, counts)
+        return self.pull_back(server, scores, counts) if counts.sum() > 0 else scores
 
     def pull_back(self, server: Server, scores: Matrix, counts: Matrix) -> Matrix:
         """The scores, pulled back to the class shares of all parties' rows together where they stray too far."""
@@ -207,16 +180,34 @@ class ExpertFedKT(FedKT):
             # The prior is a sum of as many noisy counts as there are parties.
             spread = self.count_noise(count_rows(server.public)).sigma * np.sqrt(len(counts))
             error = float(CHANCE * counts.shape[1] / 2 * np.sqrt(2 / np.pi) * spread / counts.sum())
-        prior = counts.sum(axis=0) / counts.sum()
-        moved, strayed, left = pulled_back(scores, prior, error=error)
-        server.diary.figures["strayed"] = strayed
-        if moved is not scores:
-            server.diary.say(
-                f"The labels' class shares strayed from those of the parties' rows by {strayed:.1%}, and were pulled "
-                f"back to {left:.1%}. This is right where the public rows resemble all parties' rows together, and "
-                "wrong where they do not."
-            )
-        return moved
+        return pull_back(
+            server,
+            scores,
+            counts.sum(axis=0) / counts.sum(),
+            "those of the parties' rows",
+            "This is right where the public rows resemble all parties' rows together, and wrong where they do not.",
+            error=error,
+        )
+
+
+def pull_back(server: Server, scores: Matrix, prior: Matrix, whose: str, caution: str, *, error: float = 0.0) -> Matrix:
+    """The scores, pulled back where the class shares of their labels stray too far from a prior; the report says so."""
+    moved, strayed, left = pulled_back(scores, prior, error=error)
+    server.diary.figures["strayed"] = strayed
+    if moved is not scores:
+        server.diary.say(
+            f"The labels' class shares strayed from {whose} by {strayed:.1%}, and were pulled back to {left:.1%}. "
+            f"{caution}"
+        )
+    return moved
+
+
+def counted(voting: Sequence[Bundle]) -> Matrix:
+    """Each party's rows of each class, as it says."""
+    silent = [bundle.sender for bundle in voting if bundle.counts is None]
+    if silent:
+        raise ModelError(f"Party {silent[0]!r} did not say how many rows of each class it has.")
+    return np.array([bundle.counts for bundle in voting], dtype=np.float64)
 
 
 def says_how_sure_of_all(bundle: Bundle) -> bool:
@@ -239,15 +230,21 @@ def tell_who_only_votes(server: Server, voting: Sequence[Bundle], soft: Sequence
         )
 
 
-def describe(server: Server, voting: Sequence[Bundle], shares: Matrix) -> None:
-    """Write down how much each party weighs, and on which class most."""
-    figures = server.diary.figures
+def describe(server: Server, voting: Sequence[Bundle], counts: Matrix) -> None:
+    """Write down how much each party weighs and on which class most, and who outweighs all others together."""
+    figures, shares = server.diary.figures, shares_of(counts)
     figures["voters"] = len(voting)
     figures["weights"] = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
     figures["largest_shares"] = {
         bundle.sender: [str(server.classes[int(share.argmax())]), float(share.max())]
         for bundle, share in zip(voting, shares, strict=True)
     }
+    for bundle, part in zip(voting, counts.sum(axis=1) / max(counts.sum(), 1.0), strict=True):
+        if part > HEAVY and len(voting) > 1:
+            server.diary.say(
+                f"Party {bundle.sender!r} says it has {part:.0%} of all rows, so its word outweighs all others. Make "
+                "sure that this is so: nobody can check it from here."
+            )
 
 
 def ask_opinions(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float32] | str]:
@@ -262,20 +259,3 @@ def ask_opinions(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float3
         answer = next(soft) if yes else next(hard)
         said.append(answer if yes or isinstance(answer, str) else certain[answer])  # type: ignore[arg-type]
     return said
-
-
-def softly_taught(network: Any, side: Side, labels: Matrix) -> FittedModel:
-    """A network that learns the distribution over the classes on each public row."""
-    own = prepared(network, side.rng(0, STUDY)).set_params(classes=range(len(side.classes)))
-    own.fit_soft(side.public, labels)
-    return FittedModel(own, np.arange(len(side.classes)), own.n_features_in_)
-
-
-def warn_of_heavy_parties(server: Server, voting: Sequence[Bundle], counts: Matrix) -> None:
-    """Say who outweighs all others together: nobody can check a count."""
-    for bundle, part in zip(voting, counts.sum(axis=1) / max(counts.sum(), 1.0), strict=True):
-        if part > HEAVY and len(voting) > 1:
-            server.diary.say(
-                f"Party {bundle.sender!r} says it has {part:.0%} of all rows, so its word outweighs all others. Make "
-                "sure that this is so: nobody can check the counts from here."
-            )

@@ -131,15 +131,20 @@ class FedKT(Algorithm):
         self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
     ) -> list[Bundle]:
         """The students of all parties, trained at once."""
-        # Parties that share public rows and a model share its scale, which is measured on these rows.
-        alike = {(id(party.public), id(party.model)): party for party in parties}
-        chosen = {key: suited_roles(self.chosen(party), party) for key, party in alike.items()}
-        lessons = [
-            lesson for party in parties for lesson in self.lessons(party, chosen[id(party.public), id(party.model)])
-        ]
+        chosen = self.suited_to(parties)
+        lessons = [lesson for party, own in zip(parties, chosen, strict=True) for lesson in self.lessons(party, own)]
         for lesson, student in zip(lessons, learn_students(lessons, jobs=jobs, progress=progress), strict=True):
             lesson.party.shelf[student_name(lesson.partition)] = student
         return [self.bundle(party) for party in parties]
+
+    def suited_to(self, parties: Sequence[Party]) -> list[Roles]:
+        """Who teaches and who studies at each party, as its rows ask for.
+
+        Parties that share public rows and a model share its scale, which is measured on these rows.
+        """
+        alike = {(id(party.public), id(party.model)): party for party in parties}
+        made = {key: suited_roles(self.chosen(party), party) for key, party in alike.items()}
+        return [made[id(party.public), id(party.model)] for party in parties]
 
     def chosen(self, party: Party) -> Roles:
         """Who teaches and who studies at this party."""
@@ -264,7 +269,7 @@ class FedKT(Algorithm):
         self, server: Server, bundles: Sequence[Bundle], asking: Ask | None = None
     ) -> Iterator[tuple[Bundle, NDArray[Any]]]:
         """What each party's students say about the public rows; a party whose student fails is named and left out."""
-        tasks = [(bundle.models, server.public, len(server.classes)) for bundle in bundles]
+        tasks = [(bundle.models, server.public, bundle.n_outputs) for bundle in bundles]
         answers = in_parallel(asking or ask, tasks, jobs=server.jobs)
         heard = 0
         for bundle, answer in zip(bundles, answers, strict=True):

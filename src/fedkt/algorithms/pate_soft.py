@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedkt.algorithms.expert import softly_taught
-from fedkt.algorithms.pate import PATE, Lesson, studying, suited_roles
+from fedkt.algorithms.pate import PATE, STUDY, Lesson, studying, suited_roles
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.federation import Party
 from fedkt.models.base import one_thread
 from fedkt.models.catalogue import roles
 from fedkt.models.ensemble import fit_group, is_neural
+from fedkt.models.soft import fit_soft
 from fedkt.parallel import counted
 
 
@@ -42,7 +42,7 @@ class SoftPATE(PATE):
             labels = mean.argmax(axis=1)
             party.diary.figures.setdefault("labels", []).append((None, labels))
             if is_neural(chosen.student):
-                student = softly_taught(chosen.student, party, mean)
+                student = fit_soft(chosen.student, party.public, mean, rng=party.rng(0, STUDY))
             else:
                 student = fit_group([studying(lesson, labels)], n_classes)[0]
         done(1)

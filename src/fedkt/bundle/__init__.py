@@ -24,6 +24,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from fedkt.errors import BundleError, ConfigurationError, ModelError
@@ -63,6 +64,13 @@ class Bundle:
     """How many rows of each class the sender says it has, where the vote weighs parties by them."""
     soft: bool = False
     """Whether its models also say how sure they are, as far as they can."""
+    not_mine: bool = False
+    """Whether its models know one class more, after the agreed ones: a row that is not the sender's."""
+
+    @property
+    def n_outputs(self) -> int:
+        """How many classes its models know."""
+        return len(self.classes) + self.not_mine
 
 
 def pack(
@@ -93,8 +101,8 @@ def pack(
         try:
             native = cast("FittedModel", model)
             rows = cast("ArrayLike", check_rows)
-            convert = to_soft_onnx if bundle.soft else to_onnx
-            converted = convert(native, n_features=width, n_classes=len(bundle.classes), check_rows=rows)
+            convert = partial(to_soft_onnx, must=bundle.not_mine) if bundle.soft else to_onnx
+            converted = convert(native, n_features=width, n_classes=bundle.n_outputs, check_rows=rows)
         except ModelError as reason:
             raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason
         graphs.append(converted.data)
@@ -140,6 +148,7 @@ def unpack(
     arrays: Mapping[str, tuple[int, ...]] | None = None,
     counts: bool = False,
     soft: bool = False,
+    not_mine: bool = False,
     parties: Collection[str] | None = None,
     keys: Mapping[str, str] | None = None,
     limits: Limits | None = None,
@@ -149,7 +158,8 @@ def unpack(
     `keys` maps party names to public keys: a party with a key must have signed. `parties` are those expected, None for
     any. `arrays` are those expected, by name and shape: exactly these must be there, None for none at all; whether they
     are float32, float64 or int64 is the sender's choice. `counts` says whether the rows of each class must be told; if
-    not, they must not. `soft` allows models that also give probabilities. Who expects no models says `max_models=0`.
+    not, they must not. `soft` allows models that also give probabilities, and `not_mine` wants them to do so and to
+    know one class more. Who expects no models says `max_models=0`.
     `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from, check_names_and_shapes
@@ -185,15 +195,26 @@ def unpack(
         for place, entry in enumerate(manifest.arrays)
     }
     models: list[Model] = []
+    outputs = len(classes) + not_mine
     for place, entry in enumerate(manifest.files):
         graph = archive.read(entry.name)
         try:
-            sure = check_graph(graph, n_features=n_features, n_classes=len(classes), limits=bounds, soft=soft)
+            sure = check_graph(graph, n_features=n_features, n_classes=outputs, limits=bounds, soft=soft)
         except ModelError as reason:
             raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
-        models.append(OnnxModel(graph, n_features, len(classes), f"model {place} of {manifest.party!r}", soft=sure))
+        if not_mine and not sure:
+            raise BundleError(f"{who}: {entry.name} is refused: it does not say how sure it is.")
+        models.append(OnnxModel(graph, n_features, outputs, f"model {place} of {manifest.party!r}", soft=sure))
     return Bundle(
-        manifest.party, tuple(classes), tuple(models), manifest.plan, received, manifest.claim, manifest.counts, soft
+        manifest.party,
+        tuple(classes),
+        tuple(models),
+        manifest.plan,
+        received,
+        manifest.claim,
+        manifest.counts,
+        soft,
+        not_mine,
     )
 
 

@@ -87,7 +87,7 @@ Voting = Annotated[
     str,
     typer.Option(
         help="consistent: a party has one vote where its students agree. expert: it is weighed by its rows of each "
-        "class, which it tells. expert-no-counts: by what its students say."
+        "class, which it tells. expert-no-counts: by whether its students find that a row looks like its own."
     ),
 ]
 Level = Annotated[

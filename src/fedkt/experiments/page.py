@@ -51,7 +51,7 @@ WHAT_IT_IS = {
     "pfnm": "one round, neurons matched",
     "fedkt-prox": "FedKT, then rounds of FedProx",
     "fedkt-expert": "one message, parties weighed by their class counts",
-    "fedkt-expert-no-counts": "one message, parties weighed by what their students say",
+    "fedkt-expert-no-counts": "one message, students say which rows are not their party's",
     "pate-soft": "upper bound: needs all rows in one place",
 }
 COMPARED_WITH = {

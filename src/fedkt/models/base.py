@@ -7,7 +7,7 @@ class list that all parties agreed on; a model that saw one class is a constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -93,8 +93,15 @@ class FittedModel:
         return probabilities
 
 
-def fit_model(estimator: BaseEstimator, X: Any, y: ArrayLike, *, rng: np.random.Generator) -> FittedModel:
-    """A copy of `estimator` trained on rows X with class indices y, on one thread.
+def fit_model(
+    estimator: BaseEstimator,
+    X: Any,
+    y: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    given: Mapping[str, Any] | None = None,
+) -> FittedModel:
+    """A copy of `estimator` trained on rows X with class indices y, on one thread; `given` is what `fit` gets beside.
 
     Unset `random_state` parameters, nested ones included, are drawn from `rng`; the estimator passed in is not touched.
     """
@@ -108,7 +115,7 @@ def fit_model(estimator: BaseEstimator, X: Any, y: ArrayLike, *, rng: np.random.
         return FittedModel(None, labels, n_features)
     try:
         with one_thread():
-            own.fit(X, local.astype(np.int64))
+            own.fit(X, local.astype(np.int64), **(given or {}))
     except Exception as reason:
         # Whatever an arbitrary estimator raises, its user needs to know what it was given.
         if isinstance(reason, ValueError):

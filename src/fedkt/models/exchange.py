@@ -66,8 +66,13 @@ def float_rows(X: Any, n_features: int) -> NDArray[np.float32]:
     return rows
 
 
-def to_soft_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: ArrayLike) -> OnnxModel:
-    """The model as ONNX that also gives probabilities, near the native ones on all `check_rows`, if it can be had."""
+def to_soft_onnx(
+    model: FittedModel, *, n_features: int, n_classes: int, check_rows: ArrayLike, must: bool = False
+) -> OnnxModel:
+    """The model as ONNX that also gives probabilities, near the native ones on all `check_rows`.
+
+    If it cannot be had, without them; or not at all where it `must`.
+    """
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
     # Whatever a converter raises: the label alone travels anyway, or is refused in words.
     with suppress(Exception):
@@ -77,6 +82,11 @@ def to_soft_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_r
         said = _run_own(data, rows, n_classes)
         if same and np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY:
             return OnnxModel(data, n_features, n_classes, _name(model), soft=True)
+    if must:
+        raise ModelError(
+            f"{_name(model)} would not say how sure it is after travelling, or something else than before, and the "
+            "voting of this plan needs that. Choose another family, or another voting."
+        )
     return to_onnx(model, n_features=n_features, n_classes=n_classes, check_rows=check_rows)
 
 

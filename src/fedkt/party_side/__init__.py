@@ -112,7 +112,7 @@ def run_party(
                 raise
             claim = with_total(claim, door)
             tell(diary, plan, name, claim, len(y), ledger, new=new)
-        shelf = Shelf(folder, rows, len(plan.classes), diary, soft=plan.soft)
+        shelf = Shelf(folder, rows, plan.n_outputs, diary, soft=plan.soft, must_be_soft=plan.not_mine)
         finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
         if finished:
             were = "was" if finished == 1 else "were"

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,6 +58,8 @@ class Shelf(MutableMapping[str, Any]):
     diary: Diary
     soft: bool = False
     """Whether students also say how sure they are, where they can."""
+    must_be_soft: bool = False
+    """Whether a student that cannot is refused."""
 
     def __setitem__(self, name: str, model: Any) -> None:
         student = model if isinstance(model, OnnxModel) else self._converted(name, model)
@@ -108,7 +111,7 @@ class Shelf(MutableMapping[str, Any]):
 
     def _converted(self, name: str, model: FittedModel) -> OnnxModel:
         try:
-            convert = to_soft_onnx if self.soft else to_onnx
+            convert = partial(to_soft_onnx, must=self.must_be_soft) if self.soft else to_onnx
             return convert(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
         except ModelError as reason:
             raise ModelError(f"{name} cannot be sent: {reason}") from reason

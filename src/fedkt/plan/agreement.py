@@ -75,13 +75,12 @@ class Plan(Part):
         told = self.level == "L2" and self.voting == "expert"
         if self.privacy is not None and (self.privacy.count_sigma is not None) != told:
             raise ValueError("privacy.count_sigma is given for expert voting at level L2, and for nothing else")
-        if self.voting != "expert" and any(member.rows is not None for member in self.parties):
+        if self.voting == "consistent" and any(member.rows is not None for member in self.parties):
             raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
-        if self.voting == "expert-no-counts" and len(self.classes) == 2:
-            raise ValueError(
-                "voting: with two classes, who knows which cannot be told from what students say. Choose expert, or "
-                "consistent"
-            )
+        if self.not_mine and self.level != "L0":
+            raise ValueError("voting: expert-no-counts adds no noise, so it is for level L0. Choose expert")
+        if self.not_mine and (self.partitions, self.subsets) != (1, 1):
+            raise ValueError("voting: expert-no-counts has one partition and one subset")
         if self.privacy is not None:
             from fedkt.algorithms.fedkt import number_of_queries
 
@@ -167,6 +166,7 @@ class Plan(Part):
             noise=None if self.privacy is None else self.privacy.noise,
             queries=1.0 if self.privacy is None else self.privacy.queries,
             count_sigma=None if self.privacy is None else self.privacy.count_sigma,
+            most_rows={member.name: member.rows for member in self.parties if member.rows is not None},
         )
 
     @property
@@ -189,6 +189,16 @@ class Plan(Part):
     def soft(self) -> bool:
         """Whether students may say how sure they are."""
         return self.voting != "consistent"
+
+    @property
+    def not_mine(self) -> bool:
+        """Whether students know one class more: a row that is not their party's."""
+        return self.voting == "expert-no-counts"
+
+    @property
+    def n_outputs(self) -> int:
+        """How many classes a student knows."""
+        return len(self.classes) + self.not_mine
 
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""

@@ -26,12 +26,13 @@ LEVELS = {
 VOTING = {
     "consistent": "the server counts a party's vote where all its students agree",
     "expert": "the server weighs a party's vote on a class by its share of the class's rows, which every party tells",
-    "expert-no-counts": "the server weighs a party's vote on a class by how often its students name the class",
+    "expert-no-counts": "the server weighs a party by how likely its student finds a row to be the party's own",
 }
 COUNTED = (
     "  Every party tells the server how many of its rows have each label: whoever reads its bundle knows that much",
     "  about it, exactly.",
 )
+GUESSED = ("  A student tells by what it finds its party's own about how many rows of each label the party has.",)
 UNPROTECTED = (
     "  Level L0 adds no noise: epsilon is infinite. A student is trained on labels that the party's rows decided,",
     "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
@@ -154,12 +155,7 @@ def explain(plan: Plan) -> str:
         f"  Seed        {seed}",
         "",
         "What happens",
-        *_wrapped(
-            f"Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
-            f"the {t} vote on {asked if plan.level == 'L2' else 'the public rows'}, "
-            f"{'adds noise to the counts, ' * (plan.level == 'L2')}and trains a student on the winning labels: "
-            f"{students} a party."
-        ),
+        *_wrapped(_at_a_party(plan, students, asked)),
         *_wrapped(
             f"{sentence(VOTING[plan.voting])}"
             f"{f', on {asked}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
@@ -169,7 +165,7 @@ def explain(plan: Plan) -> str:
         "What travels, once",
         f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests"
         f"{', privacy claim' * (plan.level == 'L2')}{', the rows of each class' * plan.counts}).",
-        f"  Rows, labels, teachers{' and votes' if plan.level == 'L2' or plan.counts else ', votes and row counts'} "
+        f"  Rows, labels, teachers{' and votes' if plan.level == 'L2' or plan.soft else ', votes and row counts'} "
         "stay with the party.",
     ]
     if plan.level == "L2":
@@ -179,11 +175,28 @@ def explain(plan: Plan) -> str:
     return "\n".join([*lines, "", *promised(plan)])
 
 
+def _at_a_party(plan: Plan, students: str, asked: str) -> str:
+    """What each party does before it sends anything."""
+    if plan.not_mine:
+        return (
+            "Each party trains two teachers on its rows and, as one class more, on a half of the public rows each, "
+            "which are not its own. Each says of the other half how likely a row is of each class and how likely not "
+            "the party's at all, and a student learns that."
+        )
+    s, t = plan.partitions, plan.subsets
+    return (
+        f"Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
+        f"the {t} vote on {asked if plan.level == 'L2' else 'the public rows'}, "
+        f"{'adds noise to the counts, ' * (plan.level == 'L2')}and trains a student on the winning labels: "
+        f"{students} a party."
+    )
+
+
 def promised(plan: Plan) -> list[str]:
     """What the noise promises, and what nobody promises, in words."""
     price = plan.price()
     if plan.privacy is None or price is None:
-        return ["What is not protected", *UNPROTECTED, *(COUNTED if plan.counts else ())]
+        return ["What is not protected", *UNPROTECTED, *(COUNTED if plan.counts else GUESSED if plan.not_mine else ())]
     from fedkt.algorithms.levels import cautions
 
     said = statement(plan.level, price)

@@ -102,6 +102,7 @@ def look(plan: Plan, path: Path) -> Arrival:
             max_models=plan.partitions,
             counts=plan.counts,
             soft=plan.soft,
+            not_mine=plan.not_mine,
             parties=plan.names,
             keys=plan.keys,
             limits=limits,

@@ -1,0 +1,204 @@
+"""Expert voting without counts: a student says of a row how likely it is one of its party's, and nothing else is sent.
+
+A party's teacher learns the party's rows by class, and the public rows as one class more: "not mine". What it then says
+of a row compares two densities, p(y|x) / p(not mine|x) = n_i p_i(x, y) / (m p_public(x)), where n_i and m are the
+numbers of the party's and of the public rows. Summed over the parties this is, up to a factor that is the same for all
+classes, the posterior of the pooled rows. It holds whatever the parties' rows look like and whatever public rows there
+are: neither class counts nor label shift are needed.
+
+A teacher must not label public rows that it has learned as "not mine", so there are two of them, each of which labels
+the half that the other has seen. The student learns what they say as it is: a distribution over classes and "not mine".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.algorithms.expert import ExpertFedKT, describe, pull_back
+from fedkt.algorithms.fedkt import Ask, student_name
+from fedkt.algorithms.pate import CUT, STUDY, TEACH
+from fedkt.algorithms.training import train_models
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError, FedKTError
+from fedkt.experts import Matrix, rows_of_one
+from fedkt.federation import Party, Server, stacked
+from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
+from fedkt.models.catalogue import Roles
+from fedkt.models.ensemble import Problem
+from fedkt.models.prediction import probabilities_of_all, says_how_sure
+from fedkt.models.soft import fit_soft
+from fedkt.parallel import Progress, counted, in_parallel
+
+FOLDS = 2
+SUREST = 1e-3
+"""A student counts as no surer than this that a row is its party's own."""
+
+
+class NotMineFedKT(ExpertFedKT):
+    """FedKT whose students abstain by themselves. There is one partition and one subset, and no noise.
+
+    `most_rows` is how many rows a party may have, by name: whoever claims more has its word scaled down.
+    """
+
+    name = "fedkt-expert-no-counts"
+    counts = False
+
+    def __init__(self, model: Any, *, most_rows: Mapping[str, int] | None = None, **settings: Any) -> None:
+        super().__init__(model, **settings)
+        self.most_rows = dict(most_rows or {})
+
+    def check(self) -> None:
+        """Refuse settings that cannot work, before anything is trained."""
+        super().check()
+        if self.level != "L0":
+            raise ConfigurationError(
+                f"Expert voting without counts adds no noise, and level {self.level} needs it. Choose expert voting "
+                "with counts, or consistent voting."
+            )
+        if (self.partitions, self.subsets) != (1, 1):
+            raise ConfigurationError(
+                f"Expert voting without counts has one partition and one subset, got {self.partitions} and "
+                f"{self.subsets}. Leave them out, or choose another voting."
+            )
+
+    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
+        """The student of one party."""
+        return self.party_steps([party], broadcast, jobs=party.jobs, progress=party.progress)[0]
+
+    def party_steps(
+        self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
+    ) -> list[Bundle]:
+        """The students of all parties, trained at once."""
+        self.check()
+        waiting = [party for party in parties if student_name(0) not in party.shelf]
+        lessons = [Lesson(party, own) for party, own in zip(waiting, self.suited_to(waiting), strict=True)]
+        if lessons:
+            done = counted(progress, (FOLDS + 1) * len(lessons))
+            with one_thread():
+                models = train_models(
+                    [teacher for lesson in lessons for teacher in lesson.teachers],
+                    lessons[0].n_outputs,
+                    jobs=jobs,
+                    done=done,
+                    say=waiting[0].diary.say,
+                    what="teachers",
+                )
+                tasks = [
+                    (lesson.party.name, *lesson.student(models[FOLDS * place : FOLDS * (place + 1)]))
+                    for place, lesson in enumerate(lessons)
+                ]
+                for lesson, student in zip(lessons, in_parallel(study, tasks, jobs=jobs), strict=True):
+                    lesson.party.shelf[student_name(0)] = student
+                    done(1)
+        return [self.bundle(party) for party in parties]
+
+    def bundle(self, party: Party) -> Bundle:
+        """What the party sends: its student, which knows one class more."""
+        return Bundle(party.name, party.classes, (party.shelf[student_name(0)],), soft=True, not_mine=True)
+
+    def asking(self) -> Ask:
+        """How students are asked."""
+        return ask_whose
+
+    def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
+        """What the parties say together about each public row, pulled back where its labels stray from it."""
+        claims = np.array([claimed(said).sum(axis=0) for said in opinions])
+        believed = np.array([self.believed(bundle.sender, claim) for bundle, claim in zip(voting, claims, strict=True)])
+        total = np.zeros((len(opinions[0]), len(server.classes)))
+        for said, factor in zip(opinions, believed, strict=True):
+            total += factor * claimed(said)
+        scores = rows_of_one(total)
+        describe(server, voting, believed[:, None] * claims)
+        return pull_back(
+            server,
+            scores,
+            scores.mean(axis=0),
+            "how probable the parties find the classes on all public rows",
+            "Rows on which all agree were not touched.",
+        )
+
+    def believed(self, name: str, claim: Matrix) -> float:
+        """The part of a party's word that counts: what it claims must not come from more rows than it may have.
+
+        Summed over the public rows, p(y|x) / p(not mine|x) is the number of the party's rows of class y.
+        """
+        most = self.most_rows.get(name)
+        return 1.0 if most is None else min(1.0, most / max(float(claim.sum()), 1.0))
+
+
+class Lesson:
+    """What a party teaches its student: which rows are whose."""
+
+    def __init__(self, party: Party, chosen: Roles) -> None:
+        self.party = party
+        self.chosen = chosen
+        self.n_public = count_rows(party.public)
+        self.folds = np.array_split(party.rng(0, CUT).permutation(self.n_public), FOLDS)
+
+    @property
+    def n_outputs(self) -> int:
+        """The classes, and "not mine"."""
+        return len(self.party.classes) + 1
+
+    @property
+    def teachers(self) -> list[Problem]:
+        """A teacher for each fold of the public rows, which has seen the other ones."""
+        party, own = self.party, len(self.party.y)
+        if not hasattr(self.chosen.teacher, "predict_proba"):
+            raise ConfigurationError(
+                f"Party {party.name!r}: a teacher of the family {type(self.chosen.teacher).__name__} does not say how "
+                "sure it is, which expert voting without counts needs. Choose another family, or another voting."
+            )
+        rows = stacked([party.X, party.public])
+        labels = np.concatenate([party.y, np.full(self.n_public, self.n_outputs - 1)])
+        problems = []
+        for number in range(FOLDS):
+            seen = np.sort(np.concatenate([fold for place, fold in enumerate(self.folds) if place != number]))
+            some = np.concatenate([np.arange(own), own + seen])
+            who = f"Party {party.name!r}, teacher {number + 1}"
+            problems.append(Problem(self.chosen.teacher, rows, labels[some], party.rng(0, TEACH, number), some, who))
+        return problems
+
+    def student(self, teachers: Sequence[FittedModel]) -> tuple[Any, Any, Matrix, np.random.Generator]:
+        """What `fit_soft` needs to make the student."""
+        return self.chosen.student, self.party.public, self.said(teachers), self.party.rng(0, STUDY)
+
+    def said(self, teachers: Sequence[FittedModel]) -> Matrix:
+        """What the teachers say of the public rows, each of those that it has not seen."""
+        found = np.zeros((self.n_public, self.n_outputs))
+        for fold, teacher in zip(self.folds, teachers, strict=True):
+            if len(fold):
+                answer = teacher.predict_proba(take_rows(self.party.public, fold), self.n_outputs)
+                # As if it had learned all public rows as "not mine", not only those of the other folds.
+                answer[:, -1] *= self.n_public / max(self.n_public - len(fold), 1)
+                found[fold] = answer
+        said = rows_of_one(found)
+        self.party.diary.figures.setdefault("labels", []).append((None, said[:, :-1].argmax(axis=1)))
+        return said
+
+
+def study(task: tuple[str, Any, Any, Matrix, np.random.Generator]) -> FittedModel:
+    """The student of one party."""
+    name, student, public, said, rng = task
+    try:
+        return fit_soft(student, public, said, rng=rng)
+    except FedKTError as reason:
+        raise type(reason)(f"Party {name!r}, the student: {reason}") from reason
+
+
+def claimed(said: NDArray[np.float32]) -> Matrix:
+    """p(y|x) / p(not mine|x) for every class."""
+    sure = said.astype(np.float64)
+    return np.asarray(sure[:, :-1] / np.maximum(sure[:, -1:], SUREST))
+
+
+def ask_whose(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float32] | str]:
+    """What each of one party's students says of the public rows; one that only names a class is not heard."""
+    models, public, n_outputs = task
+    if not all(map(says_how_sure, models)):
+        return ["it does not say how sure it is."] * len(models)
+    return probabilities_of_all(models, public, n_outputs)

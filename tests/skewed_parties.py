@@ -1,0 +1,39 @@
+"""Eight parties, three classes that overlap. Two know the first well; six have hardly seen it, and outvote them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedkt.federation import Party, Server, simulate
+
+CLASSES = (0, 1, 2)
+
+
+def skewed_parties():
+    """The parties, the server, and the true classes of its public rows."""
+    rng = np.random.default_rng(0)
+
+    def rows(y):
+        centres = np.array([[0.0, 0.0], [1.6, 0.0], [0.0, 1.6]])
+        return (centres[y] + rng.normal(0, 0.7, (len(y), 2))).astype(np.float32), y
+
+    counts = [[400, 20, 20]] * 2 + [[4, 100, 100]] * 6
+    prior = np.sum(counts, axis=0) / np.sum(counts)
+    public, truth = rows(rng.choice(3, 600, p=prior))
+    parties = []
+    for number, each in enumerate(counts):
+        X, y = rows(np.repeat(np.arange(3), each))
+        parties.append(Party(public, CLASSES, number, name=f"p{number}", X=X, y=y))
+    return parties, Server(public, CLASSES, 99), truth
+
+
+def fresh(parties):
+    """The same parties before they have done anything."""
+    return [Party(p.public, p.classes, p.seed, name=p.name, X=p.X, y=p.y) for p in parties]
+
+
+def accuracy(algorithm, skewed):
+    """How often the final model is right on the public rows, and all that came out."""
+    parties, server, truth = skewed
+    outcome = simulate(algorithm, fresh(parties), Server(server.public, server.classes, server.seed))
+    return np.mean(outcome.final.models[0].predict(server.public) == truth), outcome

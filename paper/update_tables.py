@@ -27,7 +27,7 @@ from fedkt.experiments.tables import (
     traffic_table,
 )
 from fedkt.experiments.tuning import pull_table, tuned_table
-from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
+from fedkt.paper.markdown import beside_in_markdown, table_in_markdown, verdicts_in_markdown
 from fedkt.paper.outcome import Table
 from fedkt.paper.private_curve import curve_of
 from fedkt.paper.private_curve_tables import point_table, targets
@@ -46,12 +46,14 @@ ONE_ROUND = [RESULTS / "mnist-one-round.jsonl", RESULTS / "svhn-one-round.jsonl"
 TUNED = RESULTS / "mnist-tuned.jsonl"
 ROUNDS = RESULTS / "rounds.jsonl"
 SWEEPS = ("public-size", "partitions", "subsets", "heterogeneity", "many-parties", "hospitals")
+EXPERTS = ("experts", "experts-heterogeneity", "experts-parties", "experts-hospitals", "experts-failures")
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
 
 
 def with_text(table: Table) -> str:
-    """A plan's table, and what its file says about it."""
-    return "\n\n".join(part for part in (table_in_markdown(table), table.plan.text) if part)
+    """A plan's table, what stands beside it, and what its file says about it."""
+    parts = (table_in_markdown(table), beside_in_markdown(table), table.plan.text)
+    return "\n\n".join(part for part in parts if part)
 
 
 def tables() -> dict[str, dict[str, str]]:
@@ -70,7 +72,7 @@ def tables() -> dict[str, dict[str, str]]:
         "docs/reproduce.md": {
             "plan effectiveness": table_in_markdown(first),
             "counts": verdicts_in_markdown(plans.values()),
-            **{f"plan {name}": with_text(plans[name]) for name in SWEEPS},
+            **{f"plan {name}": with_text(plans[name]) for name in SWEEPS + EXPERTS},
             "endless pull": pull_table(ONE_ROUND[0], RESULTS / "mnist-pull.jsonl"),
             "effectiveness": effectiveness_table(BALANCED, EXPECTED),
             "networks": networks,

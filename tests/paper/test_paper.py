@@ -271,7 +271,7 @@ def test_noise_is_drawn_anew_on_students_or_teachers_that_are_trained_once(side)
 
 
 def test_algorithms_are_held_against_others_seed_by_seed(folder):
-    from fedkt.paper.markdown import differences_in_markdown
+    from fedkt.paper.markdown import beside_in_markdown
 
     text = PLAN.replace('across = "subsets"', 'across = "subsets"\ndown = "dataset,algorithm"\nagainst = ["fedkt"]')
     text = text.replace("seeds = 2", "seeds = 2\nfirst_seed = 100")
@@ -286,12 +286,27 @@ def test_algorithms_are_held_against_others_seed_by_seed(folder):
     }
     table = table_of(plan, runs, {})
     assert table.rows == ("digits,fedkt", "digits,solo")
-    said = differences_in_markdown(table)
+    said = beside_in_markdown(table)
     assert "Less FedKT on the same seeds" in said
     assert "| digits, Solo | +17.5 ± 3.5 (2 of 2 ahead) | +17.5 ± 3.5 (2 of 2 ahead) |" in said
     assert "| digits, FedKT" not in said
     write_paper_page(folder / "page.html", [replace(table, plan=replace(plan, picture=""))])
     assert "+17.5 ± 3.5 (2 of 2 ahead)" in (folder / "page.html").read_text()
+
+
+def test_bytes_stand_beside_a_table_where_they_were_measured(folder):
+    from fedkt.paper.markdown import beside_in_markdown
+
+    text = PLAN.replace("seeds = 2", "seeds = 2\nbytes = true")
+    (folder / "plans" / "subsets.toml").write_text(text)
+    plan = read_plans(folder)["subsets"]
+    assert beside_in_markdown(table_of(plan, {}, {})) == ""
+    runs = {
+        fingerprint(run.setting): replace(report(0.5, run.setting.seed), bytes_sent=24_000, parties=4)
+        for run in plan.runs()
+        if run.column == "1"
+    }
+    assert "| digits | 6.0 |  |" in beside_in_markdown(table_of(plan, runs, {}))
 
 
 def test_who_is_held_against_others_must_have_a_row(folder):

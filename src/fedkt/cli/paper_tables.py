@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fedkt.paper.markdown import MARKS, difference_tables, headed, named
+from fedkt.paper.markdown import MARKS, headed, named, tables_beside
 from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, Table, beside_in_words, ours_in_words
 
 COLOURS = {WITHIN: "green", BETTER: "cyan", WORSE: "red", "": "default"}
@@ -30,7 +30,7 @@ def print_table(console: Console, table: Table) -> None:
 
 def print_differences(console: Console, table: Table) -> None:
     """How far each algorithm lies from those it is held against, seed by seed."""
-    for title, rows in difference_tables(table):
+    for title, rows in tables_beside(table):
         grid = Grid(*headed(table), title=title)
         for row, cells in rows:
             grid.add_row(row, *cells)

@@ -12,6 +12,7 @@ from fedkt.paper.outcome import (
     Cell,
     Table,
     beside_in_words,
+    bytes_in_words,
     counts_in_words,
     difference_in_words,
     differences,
@@ -52,9 +53,9 @@ def headed(table: Table) -> list[str]:
     return [table.plan.down.replace(",", ", "), *(named(table.plan.across, column) for column in table.columns)]
 
 
-def difference_tables(table: Table) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """For each algorithm that the others are held against: what it is called, and a line of words for each of them."""
-    return [
+def tables_beside(table: Table) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """A title and lines of words: how far algorithms lie from each that they are held against, and what they send."""
+    found = [
         (
             f"Less {name_of(name)} on the same seeds, in points",
             [
@@ -64,12 +65,19 @@ def difference_tables(table: Table) -> list[tuple[str, list[tuple[str, list[str]
         )
         for name in table.plan.against
     ]
+    if table.plan.bytes:
+        cells = {
+            row: [bytes_in_words(table.cells.get((row, column))) for column in table.columns] for row in table.rows
+        }
+        lines = [(named(table.plan.down, row), words) for row, words in cells.items() if any(words)]
+        found += [("Kilobytes that a party sends", lines)] if lines else []
+    return found
 
 
-def differences_in_markdown(table: Table) -> str:
-    """How far each algorithm lies from those it is held against, seed by seed; empty where it is held against none."""
+def beside_in_markdown(table: Table) -> str:
+    """Paired differences and bytes; empty where a plan asks for neither."""
     parts = []
-    for title, rows in difference_tables(table):
+    for title, rows in tables_beside(table):
         lines = [f"| {' | '.join(headed(table))} |", "|" + "---|" * len(headed(table))]
         lines += [f"| {row} | {' | '.join(cells)} |" for row, cells in rows]
         parts.append("\n".join([f"{title}:", "", *lines]))

@@ -165,6 +165,14 @@ def difference_in_words(points: list[float] | None) -> str:
     return f"{mean:+.1f} ± {spread:.1f} ({ahead})" if len(points) > 1 else f"{mean:+.1f}"
 
 
+def bytes_in_words(cell: Cell | None) -> str:
+    """Kilobytes that a party sends on the average; empty where nothing was measured."""
+    sent = (
+        [] if cell is None else [each.bytes_sent / each.parties for each in cell.reports if each.bytes_sent is not None]
+    )
+    return f"{sum(sent) / len(sent) / 1e3:.1f}" if sent else ""
+
+
 def missing(table: Table) -> int:
     """Runs that are still to be made."""
     return table.planned - len(table.reports)

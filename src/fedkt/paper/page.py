@@ -10,7 +10,7 @@ from fedkt.experiments.page import page_environment
 from fedkt.experiments.private_tables import PAPER_HEAD, paper_cells, summary
 from fedkt.experiments.svg import made_unique
 from fedkt.paper import private_levels
-from fedkt.paper.markdown import MARKS, difference_tables, headed, named
+from fedkt.paper.markdown import MARKS, headed, named, tables_beside
 from fedkt.paper.outcome import (
     Cell,
     Table,
@@ -94,7 +94,7 @@ def section(table: Table, number: int) -> Section:
             (named(table.plan.down, row), [shown(table.cells.get((row, column))) for column in table.columns])
             for row in table.rows
         ],
-        beside=difference_tables(table),
+        beside=tables_beside(table),
         picture=made_unique(picture, f"p{number}") if picture else "",
         missing=missing(table),
         hours=table.hours,

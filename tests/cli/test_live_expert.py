@@ -12,6 +12,7 @@ from fedkt.bundle import pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
 from fedkt.party_side import capped
 from fedkt.plan import read_plan
+from fedkt.server_side.inspection import describe_file
 from live_federation import NAMES, build, new_plan, party, server
 
 NOISE = ("--mechanism", "laplace", "--gamma", "0.1")
@@ -60,6 +61,13 @@ def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federatio
     assert "class counts were sent as they are" in made["privacy"]
     assert "class counts were sent as they are" in (federation / "result" / "privacy.txt").read_text()
     assert "Weights: " in server(federation).out
+
+
+def test_a_bundle_with_counts_can_be_looked_into(federation):
+    for more in ((), (federation / "plan.toml",)):
+        seen = describe_file(federation / "inbox" / "north.fedkt", *map(read_plan, more))
+        assert sum(seen["counts"]) == 60
+        assert "refused" not in seen["models"][0]
 
 
 def test_a_plan_of_the_papers_voting_says_nothing_new(federation, tmp_path):
@@ -199,11 +207,15 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
     assert sent.models[0].n_classes == 3
     with pytest.raises(BundleError, match="refused"):
         unpack(data, source="north", **agreed)
+    for more in ((), (tmp_path / "plan.toml",)):
+        seen = describe_file(tmp_path / "inbox" / "north.fedkt", *map(read_plan, more))
+        assert "refused" not in seen["models"][0]
     made = json.loads(server(tmp_path, "--test", tmp_path / "test.csv", "--json").out)
     assert made["accuracy"] > 0.85
     assert made["algorithm"] == "fedkt-expert-no-counts"
     assert set(made["votes"]["weights"]) == set(NAMES)
     assert "class counts" not in made["privacy"]
+    assert all(each > 0.8 for each in made["party_accuracy"].values())
 
 
 def test_a_student_that_cannot_say_how_sure_it_is_is_refused_before_it_is_sent(tmp_path):

@@ -93,6 +93,25 @@ def median_party_table(path: Path) -> str:
     return "\n".join([*lines, "", f"Rank correlation of the last column with the median share: {correlation:.2f}."])
 
 
+def expert_labels_table(path: Path) -> str:
+    """The part of the public rows that expert voting labels right, by choice and dataset."""
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    datasets = list(dict.fromkeys(each["dataset"] for each in entries))
+    choices = [name for name in entries[0] if name not in ("dataset", "seed")]
+    lines = [
+        [
+            choice,
+            *(
+                with_spread(mean_and_spread([each[choice] for each in entries if each["dataset"] == dataset]))
+                for dataset in datasets
+            ),
+        ]
+        for choice in choices
+    ]
+    seeds = len({each["seed"] for each in entries})
+    return f"{markdown(['labels right, %', *datasets], lines)}\n\nMean ± standard deviation over {seeds} seeds."
+
+
 def hospitals_table(path: Path) -> str:
     """Per seed: the final model beside the hospitals alone."""
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -200,11 +200,11 @@ def to_csv(predictions: Predictions) -> str:
     return text.getvalue()
 
 
-def operators(data: bytes, *, n_features: int, n_classes: int) -> tuple[str, ...]:
+def operators(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> tuple[str, ...]:
     """The operators of a graph that keeps the rules, by name; a ModelError if it breaks one. Nothing is run."""
     from onnx import ModelProto
 
-    check_graph(data, n_features=n_features, n_classes=n_classes)
+    check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft)
     proto = ModelProto()
     proto.ParseFromString(data)
     return tuple(sorted({node.op_type for node in proto.graph.node}))

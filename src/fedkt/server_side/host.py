@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedkt.algorithms.levels import cautions
 from fedkt.bundle import Bundle
 from fedkt.errors import BundleError, ModelError, PlanError, PrivacyError
 from fedkt.federation import Diary, Server, seed_for
 from fedkt.models.exchange import OnnxModel, to_onnx
-from fedkt.models.prediction import predict_all
+from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.parallel import cpu_clock
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, statement
@@ -215,10 +216,18 @@ def measure(final: OnnxModel, heard: Sequence[Bundle], X: Any, y: Any) -> Scores
     plain, balanced = accuracies([final], X, y)
     alone: dict[str, float] = {}
     for bundle in heard:
-        answers = [each for each in predict_all(bundle.models, X) if not isinstance(each, str)]
+        answers = [each for each in labels_of(bundle, X) if not isinstance(each, str)]
         if answers:
             alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
     return Scores(plain[0], balanced[0], alone)
+
+
+def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
+    """The class that each of a party's students finds likeliest, never "not mine"; or why it says nothing."""
+    if not bundle.not_mine:
+        return predict_all(bundle.models, X)
+    said = probabilities_of_all(bundle.models, X, bundle.n_outputs)
+    return [each if isinstance(each, str) else each[:, :-1].argmax(axis=1) for each in said]
 
 
 def labelled_rows(plan: Plan, path: Path) -> tuple[Any, Any, tuple[str, ...]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fedkt.bundle import SIGNATURE, peek
 from fedkt.bundle.archive import Archive
+from fedkt.bundle.manifest import Manifest
 from fedkt.errors import BundleError, ModelError
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
@@ -66,9 +67,15 @@ def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any
         said["claim"] = manifest.claim.model_dump(exclude_none=True)
     if plan is not None:
         said["verdict"] = verdict or "the server would count it"
-    shape = {"n_features": manifest.n_features, "n_classes": len(manifest.classes)}
+    if manifest.counts is not None:
+        said["counts"] = manifest.counts
     said["models"] = [
-        {"name": entry.name, "bytes": entry.size, "sha256": entry.sha256, **graph(archive.read(entry.name), shape)}
+        {
+            "name": entry.name,
+            "bytes": entry.size,
+            "sha256": entry.sha256,
+            **student(archive.read(entry.name), manifest, plan),
+        }
         for entry in manifest.files
     ]
     if manifest.arrays:
@@ -109,14 +116,25 @@ def describe_final(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]
     if plan is not None:
         same = card.plan == plan.digest
         said["verdict"] = "made under this plan" if same else f"made under another plan than {plan.digest[:12]}"
-    shape = {"n_features": card.columns.n_features, "n_classes": len(card.classes)}
-    said["models"] = [{"name": path.name, "bytes": len(data), **graph(data, shape)}]
+    shown = graph(data, n_features=card.columns.n_features, n_classes=len(card.classes))
+    said["models"] = [{"name": path.name, "bytes": len(data), **shown}]
     return said
 
 
-def graph(data: bytes, shape: dict[str, int]) -> dict[str, Any]:
+def student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict[str, Any]:
+    """The operators of a student; without a plan it may be one of any voting."""
+    n_features, n_classes = manifest.n_features, len(manifest.classes)
+    if plan is not None:
+        return graph(data, n_features=n_features, n_classes=plan.n_outputs, soft=plan.soft)
+    plain = graph(data, n_features=n_features, n_classes=n_classes, soft=True)
+    # One class more: a row that is not the party's.
+    other = graph(data, n_features=n_features, n_classes=n_classes + 1, soft=True)
+    return other if "refused" in plain and "refused" not in other else plain
+
+
+def graph(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> dict[str, Any]:
     """The operators of a graph, or the rule it breaks."""
     try:
-        return {"operators": operators(data, **shape)}
+        return {"operators": operators(data, n_features=n_features, n_classes=n_classes, soft=soft)}
     except ModelError as reason:
         return {"refused": str(reason)}

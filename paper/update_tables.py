@@ -69,7 +69,9 @@ def tables() -> dict[str, dict[str, str]]:
     curve = curve_of(RESULTS)
     private = load_rows(RESULTS / "private-levels.jsonl")
     return {
-        "README.md": {"plan effectiveness": table_in_markdown(first)},
+        "README.md": {
+            name: table_in_markdown(plans[name.split()[1]]) for name in ("plan effectiveness", "plan experts")
+        },
         "docs/reproduce.md": {
             "plan effectiveness": table_in_markdown(first),
             "counts": verdicts_in_markdown(plans.values()),

@@ -8,6 +8,7 @@ import pytest
 from fedkt.experts import (
     TOLERANCE,
     distance,
+    expected_shares,
     expert_votes,
     label_shares,
     pooled_posterior,
@@ -88,20 +89,32 @@ def test_a_row_that_nobody_speaks_for_stays_so():
     scores = np.array([[0.9, 0.1], [0.0, 0.0], *[[0.8, 0.2], [0.7, 0.3]] * 200])
     moved, strayed, left = pulled_back(scores, np.array([0.5, 0.5]))
     assert moved[1].tolist() == [0.0, 0.0]
-    assert (strayed, left) == (0.5, pytest.approx(0.0, abs=0.01))
+    # Of the others three in four are the first class's, by what is said of them; the prior takes 5 % off.
+    assert strayed == pytest.approx(0.3, abs=0.001)
+    assert left < strayed
     silent = np.zeros((3, 2))
     assert pulled_back(silent, np.array([0.5, 0.5]))[0] is silent
 
 
+def test_labels_should_have_the_shares_that_the_classes_are_probable_with():
+    scores = density_rows(np.random.default_rng(2).random((4_000, 3)) * [1.0, 1.0, 0.6])
+    mean = scores.mean(axis=0)
+    assert np.allclose(expected_shares(scores), mean)
+    near, far = mean + np.array([0.03, -0.03, 0.0]), np.array([0.0, 0.0, 1.0])
+    assert np.allclose(expected_shares(scores, near), near), "a prior near them is believed"
+    assert distance(expected_shares(scores, far), mean) == pytest.approx(TOLERANCE), "another only moves them a little"
+    assert distance(expected_shares(scores, far), far) < distance(mean, far)
+
+
 def test_labels_are_pulled_back_only_as_far_as_needed():
     scores = density_rows(np.random.default_rng(2).random((4_000, 3)) * [1.0, 1.0, 0.6])
-    given = label_shares(scores)
-    near, far = given + np.array([0.03, -0.03, 0.0]), np.array([0.3, 0.2, 0.5])
-    assert pulled_back(scores, near)[0] is scores
-    moved, strayed, left = pulled_back(scores, far)
-    assert strayed == distance(given, far) > 0.2
-    assert left == distance(label_shares(moved), far) == pytest.approx(TOLERANCE, abs=0.005)
-    assert pulled_back(scores, far, error=0.1)[2] == pytest.approx(TOLERANCE + 0.1, abs=0.005)
+    given, expected = label_shares(scores), expected_shares(scores)
+    moved, strayed, left = pulled_back(scores)
+    assert strayed == distance(given, expected) > 2 * TOLERANCE
+    assert left == distance(label_shares(moved), expected) == pytest.approx(TOLERANCE, abs=0.005)
+    again, strayed, _ = pulled_back(np.where(scores == scores.max(axis=1, keepdims=True), 1.0, 0.001))
+    assert strayed < TOLERANCE
+    assert np.array_equal(label_shares(again), given), "who is sure is left alone"
 
 
 def test_rows_on_which_all_agree_are_not_overruled_and_equal_ones_not_torn_apart():

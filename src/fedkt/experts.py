@@ -24,10 +24,11 @@ SETTLED = 1e-4
 BLOCK_VALUES = 2**22
 """Numbers of the parties' posteriors that are worked on at once; rows have nothing to do with each other."""
 TOLERANCE = 0.05
-"""How far the labels' class shares may stray from the parties' prior, in total variation, before they are pulled back.
+"""How far the labels' class shares may stray from those expected, in total variation, before they are pulled back; and
+how far the parties' prior may move what is expected.
 
-Public rows are never quite like the parties' rows: to force the prior on them costs labels. Where parties that hardly
-know a class outvote the others, the labels stray several times as far.
+Public rows are never quite like the parties' rows: to force the prior on them costs labels, and a party that boasts
+would move it at will. Where parties that hardly know a class outvote the others, the labels stray several times as far.
 """
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
@@ -96,17 +97,26 @@ def distance(shares: Matrix, prior: Matrix) -> float:
     return float(np.abs(shares - prior).sum() / 2)
 
 
-def tolerance_for(prior: Matrix, n_rows: int, *, error: float = 0.0) -> float:
-    """How far labels of so many rows may stray: what few rows stray by chance is no fault; `error` is the prior's own.
+def tolerance_for(expected: Matrix, n_rows: int) -> float:
+    """How far labels of so many rows may stray: what few rows stray by chance is no fault.
 
     A share of m rows has the standard deviation √(p(1−p)/m), and the mean absolute value of a normal one is √(2/π).
     """
-    by_chance = float(np.sqrt(2 * prior * (1 - prior) / (np.pi * max(n_rows, 1))).sum() / 2)
-    return max(TOLERANCE, CHANCE * by_chance) + error
+    by_chance = float(np.sqrt(2 * expected * (1 - expected) / (np.pi * max(n_rows, 1))).sum() / 2)
+    return max(TOLERANCE, CHANCE * by_chance)
 
 
-def pulled_back(scores: Matrix, prior: Matrix, *, error: float = 0.0) -> tuple[Matrix, float, float]:
-    """The scores, moved where their labels stray too far from the prior until they are just within the tolerance.
+def expected_shares(scores: Matrix, prior: Matrix | None = None) -> Matrix:
+    """The class shares that labels should have: how probable the classes are on all rows, a little nearer the prior."""
+    mean: Matrix = rows_of_one(scores).mean(axis=0)
+    if prior is None:
+        return mean
+    away = distance(mean, prior)
+    return prior if away <= TOLERANCE else mean + TOLERANCE / away * (prior - mean)
+
+
+def pulled_back(scores: Matrix, prior: Matrix | None = None) -> tuple[Matrix, float, float]:
+    """The scores, moved where their labels stray too far from the expected shares until they are within the tolerance.
 
     Also how far they strayed, and how far they do now. Rows about which nobody says anything stay as they are.
     """
@@ -114,13 +124,13 @@ def pulled_back(scores: Matrix, prior: Matrix, *, error: float = 0.0) -> tuple[M
     if not spoken_for.any():
         return scores, 0.0, 0.0
     said = scores[spoken_for]
-    given = label_shares(said)
-    strayed, allowed = distance(given, prior), tolerance_for(prior, len(said), error=error)
+    given, expected = label_shares(said), expected_shares(said, prior)
+    strayed, allowed = distance(given, expected), tolerance_for(expected, len(said))
     if strayed <= allowed:
         return scores, strayed, strayed
     moved = scores.copy()
-    moved[spoken_for] = with_shares(said, prior + allowed / strayed * (given - prior))
-    return moved, strayed, distance(label_shares(moved[spoken_for]), prior)
+    moved[spoken_for] = with_shares(said, expected + allowed / strayed * (given - expected))
+    return moved, strayed, distance(label_shares(moved[spoken_for]), expected)
 
 
 def with_shares(scores: Matrix, wanted: Matrix) -> Matrix:

@@ -24,7 +24,6 @@ from fedkt.algorithms.pate import STUDY, TIES, fingerprint
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.experts import (
-    CHANCE,
     Matrix,
     expert_votes,
     pooled_posterior,
@@ -157,7 +156,7 @@ class ExpertFedKT(FedKT):
         return voting, said
 
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
-        """What the parties say together about each public row, pulled back where it strays from their prior."""
+        """What the parties say together about each public row, pulled back where its labels stray."""
         counts = counted(voting)
         shares = shares_of(counts)
         soft = [says_how_sure_of_all(bundle) for bundle in voting]
@@ -171,33 +170,17 @@ class ExpertFedKT(FedKT):
         else:
             scores = expert_votes(opinions, shares)
         describe(server, voting, counts)
-        return self.pull_back(server, scores, counts) if counts.sum() > 0 else scores
-
-    def pull_back(self, server: Server, scores: Matrix, counts: Matrix) -> Matrix:
-        """The scores, pulled back to the class shares of all parties' rows together where they stray too far."""
-        error = 0.0
-        if self.level == "L2":
-            # The prior is a sum of as many noisy counts as there are parties.
-            spread = self.count_noise(count_rows(server.public)).sigma * np.sqrt(len(counts))
-            error = float(CHANCE * counts.shape[1] / 2 * np.sqrt(2 / np.pi) * spread / counts.sum())
-        return pull_back(
-            server,
-            scores,
-            counts.sum(axis=0) / counts.sum(),
-            "those of the parties' rows",
-            "This is right where the public rows resemble all parties' rows together, and wrong where they do not.",
-            error=error,
-        )
+        return pull_back(server, scores, counts.sum(axis=0) / counts.sum() if counts.sum() > 0 else None)
 
 
-def pull_back(server: Server, scores: Matrix, prior: Matrix, whose: str, caution: str, *, error: float = 0.0) -> Matrix:
-    """The scores, pulled back where the class shares of their labels stray too far from a prior; the report says so."""
-    moved, strayed, left = pulled_back(scores, prior, error=error)
+def pull_back(server: Server, scores: Matrix, prior: Matrix | None = None) -> Matrix:
+    """The scores, pulled back where the class shares of their labels stray too far; the report says so."""
+    moved, strayed, left = pulled_back(scores, prior)
     server.diary.figures["strayed"] = strayed
     if moved is not scores:
         server.diary.say(
-            f"The labels' class shares strayed from {whose} by {strayed:.1%}, and were pulled back to {left:.1%}. "
-            f"{caution}"
+            f"The labels' class shares strayed by {strayed:.1%} from how probable the parties find the classes on the "
+            f"public rows, and were pulled back to {left:.1%}. Rows on which all agree were not touched."
         )
     return moved
 

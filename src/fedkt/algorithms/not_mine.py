@@ -105,7 +105,7 @@ class NotMineFedKT(ExpertFedKT):
         return ask_whose
 
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
-        """What the parties say together about each public row, pulled back where its labels stray from it."""
+        """What the parties say together about each public row, pulled back where its labels stray."""
         claims = np.array([claimed(said).sum(axis=0) for said in opinions])
         believed = np.array([self.believed(bundle.sender, claim) for bundle, claim in zip(voting, claims, strict=True)])
         total = np.zeros((len(opinions[0]), len(server.classes)))
@@ -113,13 +113,7 @@ class NotMineFedKT(ExpertFedKT):
             total += factor * claimed(said)
         scores = rows_of_one(total)
         describe(server, voting, believed[:, None] * claims)
-        return pull_back(
-            server,
-            scores,
-            scores.mean(axis=0),
-            "how probable the parties find the classes on all public rows",
-            "Rows on which all agree were not touched.",
-        )
+        return pull_back(server, scores)
 
     def believed(self, name: str, claim: Matrix) -> float:
         """The part of a party's word that counts: what it claims must not come from more rows than it may have.

@@ -96,20 +96,17 @@ def median_party_table(path: Path) -> str:
 def expert_labels_table(path: Path) -> str:
     """The part of the public rows that expert voting labels right, by choice and dataset."""
     entries = json.loads(path.read_text(encoding="utf-8"))
-    datasets = list(dict.fromkeys(each["dataset"] for each in entries))
-    choices = [name for name in entries[0] if name not in ("dataset", "seed")]
+    columns: dict[str, list[dict[str, Any]]] = {}
+    for each in sorted(entries, key=lambda each: each["public_beta"] is not None):
+        name = each["dataset"] if each["public_beta"] is None else f"{each['dataset']}, skewed"
+        columns.setdefault(name, []).append(each)
+    choices = [name for name in entries[0] if name not in ("dataset", "seed", "public_beta")]
     lines = [
-        [
-            choice,
-            *(
-                with_spread(mean_and_spread([each[choice] for each in entries if each["dataset"] == dataset]))
-                for dataset in datasets
-            ),
-        ]
+        [choice, *(with_spread(mean_and_spread([each[choice] for each in column])) for column in columns.values())]
         for choice in choices
     ]
     seeds = len({each["seed"] for each in entries})
-    return f"{markdown(['labels right, %', *datasets], lines)}\n\nMean ± standard deviation over {seeds} seeds."
+    return f"{markdown(['labels right, %', *columns], lines)}\n\nMean ± standard deviation over {seeds} seeds."
 
 
 def hospitals_table(path: Path) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fedkt.algorithms import ExpertFedKT
-from fedkt.algorithms.expert import counted
+from fedkt.algorithms.expert import counted, doubted
 from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
 from fedkt.experiments.runner import assemble, draw_parties
@@ -25,10 +25,10 @@ from fedkt.experiments.setting import Setting
 from fedkt.experts import (
     TOLERANCE,
     distance,
-    expert_votes,
     label_shares,
     pooled_posterior,
     pulled_back,
+    rows_of_one,
     shares_of,
     with_shares,
 )
@@ -96,12 +96,16 @@ def right_labels(dataset: str, seed: int, beta: float | None, data_dir: Path | N
         )
 
     hard = [np.eye(len(data.classes))[each.argmax(axis=1)] for each in opinions]
+    named = [doubted(said, own) for said, own in zip(hard, rows_of_one(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
     fooled, fooled_prior = boasts(told), boasts(pulled_to_prior)
     return {
         "as it is": told(counts),
         "every party alike": right(np.sum(hard, axis=0)),
-        "votes weighed": right(pulled_back(expert_votes(hard, shares_of(counts)), prior)[0]),
+        "students only name a class": right(pulled_back(pooled_posterior(named, shares_of(counts)), prior)[0]),
+        "their votes weighed, not pulled back": right(
+            np.sum([a * b for a, b in zip(hard, shares_of(counts), strict=True)], axis=0)
+        ),
         "not pulled back": right(untouched),
         "pulled back to the mean posterior alone": right(pulled_back(untouched)[0]),
         "pulled back to the parties' prior": pulled_to_prior(counts),

@@ -59,6 +59,7 @@ def test_five_lines_are_enough():
     assert model.report_.parties == 3
     assert model.report_.rows["public"] == 110
     assert "L0 adds no noise" in str(model.report_)
+    assert (model.report_.algorithm, model.report_.partitions, model.report_.subsets) == ("fedkt-expert", 1, 1)
 
 
 def test_probabilities_are_the_final_models_and_sum_to_one():
@@ -198,6 +199,7 @@ def test_a_private_level_says_what_it_promises():
     model.fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
     assert 0 < model.report_.epsilon < 50
     assert model.report_.partitions == 1
+    assert model.report_.algorithm == "fedkt", "noise hides single votes"
     assert "for one record" in model.report_.privacy
     assert "protects nobody" not in model.report_.privacy
     seeded = clone(model).set_params(noise_seed=1, class_labels=["benign", "malignant"])

@@ -9,7 +9,6 @@ from fedkt.experts import (
     TOLERANCE,
     distance,
     expected_shares,
-    expert_votes,
     label_shares,
     pooled_posterior,
     pulled_back,
@@ -64,11 +63,13 @@ def test_impossible_counts_are_refused(counts):
         shares_of(counts)
 
 
-def test_a_vote_counts_by_the_share_of_the_class_it_is_for():
-    says_first, says_second = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
-    shares = shares_of([[9, 1], [1, 1]])
-    assert expert_votes([says_first, says_second], shares).tolist() == [[0.9, 0.5]]
-    assert expert_votes([says_second, says_first], shares).tolist() == [[0.1, 0.5]]
+def test_of_two_who_disagree_the_one_who_knows_the_class_is_believed():
+    first, second = np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]])
+    shares = shares_of([[90, 10], [10, 90]])
+    assert pooled_posterior([first, second], shares).tolist() == [[0.5, 0.5]]
+    shares = shares_of([[90, 10], [10, 20]])
+    assert pooled_posterior([first, second], shares)[0, 0] > 0.5
+    assert pooled_posterior([second, first], shares)[0, 0] < 0.5
 
 
 def test_two_classes_are_matched_by_a_cut():

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from fedkt.algorithms import fedkt_with
-from fedkt.algorithms.levels import cautions
+from fedkt.algorithms.levels import cautions, default_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
@@ -54,11 +54,12 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     estimator : the classifier studied by students and final model (default: the paper's forest), or a name from
         the catalogue.
     teacher, student, final : classifiers for one role only. Ensembles of trees are taught by single trees.
-    partitions : cuts of a party's rows, and so students per party (s).
+    partitions : cuts of a party's rows, and so students per party (s). Default: 1, and 2 for consistent voting without
+        noise.
     subsets : subsets of a cut, and so teachers per student (t). Default: 5, and 1 for expert voting without noise.
     voting : "consistent" (the paper's: a party's vote counts where its students agree), "expert" (a party is weighed by
         its rows of each class, which it tells) or "expert-no-counts" (a student says by itself which rows are not its
-        party's).
+        party's). Default: "expert", and "consistent" at a private level.
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
@@ -86,7 +87,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         final: Any = None,
         partitions: int | None = None,
         subsets: int | None = None,
-        voting: str = "consistent",
+        voting: str | None = None,
         n_parties: int = 1,
         public_share: float = 0.2,
         party_estimators: Mapping[str, Any] | None = None,
@@ -124,7 +125,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
         """
         algorithm = fedkt_with(
-            self.voting,
+            default_voting(self.level) if self.voting is None else self.voting,
             resolved(self.estimator),
             teacher=self.teacher,
             student=self.student,

@@ -45,16 +45,6 @@ def shares_of(counts: ArrayLike) -> Matrix:
     return shared
 
 
-def expert_votes(fractions: Sequence[ArrayLike], shares: Matrix) -> Matrix:
-    """score_y(x) = Σ_i share_i(y) · (fraction of i's students that say y): for students that only name a class."""
-    scores: Matrix | None = None
-    for fraction, share in zip(fractions, shares, strict=True):
-        part = np.asarray(fraction, dtype=np.float64) * share
-        scores = part if scores is None else scores + part
-    assert scores is not None
-    return scores
-
-
 def pooled_posterior(posteriors: Sequence[ArrayLike], shares: Matrix) -> Matrix:
     """The fixed point: what a model of the pooled rows would say, from what the parties' models say."""
     said = [np.asarray(each, dtype=np.float32) for each in posteriors]

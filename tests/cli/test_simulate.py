@@ -29,6 +29,7 @@ def test_simulate_prints_exactly_one_json_object(tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(REQUIRED.split()) <= set(found)
+    assert found["algorithm"] == "fedkt-expert"
     assert done.stdout.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 

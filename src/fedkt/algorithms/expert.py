@@ -3,8 +3,8 @@
 In Algorithm 1 a party that has hardly seen a class votes on it like everybody else. Here each party also says how many
 rows of each class it has, and the server weighs it by that (see `fedkt.experts` for the arithmetic and what it
 assumes). Students that give probabilities are asked for them: their fixed point is what a model of the pooled rows
-would say. A final network learns it as it is, another final model the likeliest class. Where all students only name a
-class, their votes are weighed instead; one that does among others counts as nearly sure.
+would say. One that only names a class counts as nearly sure of it. A final network learns the fixed point as it is,
+another final model the likeliest class.
 
 Without noise subsets buy nothing: one teacher sees all rows of its party, and one student is sent instead of two.
 """
@@ -25,7 +25,6 @@ from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.experts import (
     Matrix,
-    expert_votes,
     pooled_posterior,
     pulled_back,
     rows_of_one,
@@ -45,7 +44,7 @@ from fedkt.votes import winners
 COUNTS_STREAM = 0xC0417
 """What a party's generator of noise draws with this number: the noise on its class counts."""
 BELIEF = 0.9
-"""How sure a student counts as that only names a class, among others that say how sure they are."""
+"""How sure a student counts as that only names a class."""
 HEAVY = 0.5
 """A party with more than this part of all rows outvotes the others together, and the report says so."""
 
@@ -158,17 +157,14 @@ class ExpertFedKT(FedKT):
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """What the parties say together about each public row, pulled back where its labels stray."""
         counts = counted(voting)
-        shares = shares_of(counts)
         soft = [says_how_sure_of_all(bundle) for bundle in voting]
+        heard = [
+            said if sure else doubted(said, own)
+            for said, sure, own in zip(opinions, soft, rows_of_one(counts), strict=True)
+        ]
+        scores = pooled_posterior(heard, shares_of(counts))
         if any(soft):
-            heard = [
-                said if sure else doubted(said, shares_of_own)
-                for said, sure, shares_of_own in zip(opinions, soft, rows_of_one(counts), strict=True)
-            ]
-            scores = pooled_posterior(heard, shares)
             tell_who_only_votes(server, voting, soft)
-        else:
-            scores = expert_votes(opinions, shares)
         describe(server, voting, counts)
         return pull_back(server, scores, counts.sum(axis=0) / counts.sum() if counts.sum() > 0 else None)
 
@@ -199,7 +195,7 @@ def says_how_sure_of_all(bundle: Bundle) -> bool:
 
 
 def doubted(votes: NDArray[np.float32], own: Matrix) -> NDArray[np.float32]:
-    """Votes as a distribution among others that are: not quite believed, and for the rest the party's class shares."""
+    """Votes as a distribution: not quite believed, and for the rest the party's class shares."""
     return (BELIEF * votes + (1 - BELIEF) * own).astype(np.float32)
 
 

@@ -21,6 +21,11 @@ USELESS_EPSILON = 10.0
 """Above this an attacker may be e^10 times surer after the release than before: no protection worth its noise."""
 
 
+def default_voting(level: str) -> str:
+    """How parties are weighed where nobody chose it: by who knows a class, unless noise has to hide single votes."""
+    return "expert" if level == "L0" else "consistent"
+
+
 def default_partitions(level: str, voting: str = "consistent") -> int:
     """s where nobody chose it: a partition is a release of its own where noise is on, and experts need one student."""
     return 2 if level == "L0" and voting == "consistent" else 1

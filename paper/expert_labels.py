@@ -103,9 +103,7 @@ def right_labels(dataset: str, seed: int, beta: float | None, data_dir: Path | N
         "as it is": told(counts),
         "every party alike": right(np.sum(hard, axis=0)),
         "students only name a class": right(pulled_back(pooled_posterior(named, shares_of(counts)), prior)[0]),
-        "their votes weighed, not pulled back": right(
-            np.sum([a * b for a, b in zip(hard, shares_of(counts), strict=True)], axis=0)
-        ),
+        "their votes weighed, not pulled back": right(np.einsum("imk,ik->mk", np.array(hard), shares_of(counts))),
         "not pulled back": right(untouched),
         "pulled back to the mean posterior alone": right(pulled_back(untouched)[0]),
         "pulled back to the parties' prior": pulled_to_prior(counts),

@@ -238,6 +238,7 @@ def test_a_live_server_of_fedkt_refuses_arrays(tmp_path):
         keys={},
         counts=False,
         soft=False,
+        not_mine=False,
     )
     arrival = look(plan, path)
     assert arrival.bundle is None

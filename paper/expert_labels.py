@@ -23,16 +23,14 @@ from fedkt.data.dataset import with_skewed_public
 from fedkt.experiments.runner import assemble, draw_parties
 from fedkt.experiments.setting import Setting
 from fedkt.experts import (
-    TOLERANCE,
-    distance,
-    label_shares,
     pooled_posterior,
     pulled_back,
+    pulled_to,
     rows_of_one,
     shares_of,
     with_shares,
 )
-from fedkt.federation import Server, seed_for
+from fedkt.federation import Server, play, seed_for
 from fedkt.models.base import one_thread
 from fedkt.transport.folder import write_atomically
 from fedkt.votes import winners
@@ -68,10 +66,7 @@ def right_labels(dataset: str, seed: int, beta: float | None, data_dir: Path | N
     algorithm = ExpertFedKT(setting.model)
     server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
     with one_thread():
-        if algorithm.together(parties):
-            bundles = algorithm.party_steps(parties, None)
-        else:
-            bundles = [algorithm.party_step(party, None) for party in parties]
+        bundles = [bundle for bundle, _ in play(algorithm, parties, None, jobs=1, progress=None)]
         voting, opinions = algorithm.opinions(server, bundles)
     counts = counted(voting)
     prior = counts.sum(axis=0) / counts.sum()
@@ -87,18 +82,14 @@ def right_labels(dataset: str, seed: int, beta: float | None, data_dir: Path | N
         each = np.arange(len(counts))[:, None]
         return [judged(np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
 
-    def pulled_to_prior(numbers: np.ndarray) -> float:
-        scores, said = pooled_posterior(opinions, shares_of(numbers)), numbers.sum(axis=0) / numbers.sum()
-        given = label_shares(scores)
-        strayed = distance(given, said)
-        return right(
-            scores if strayed <= TOLERANCE else with_shares(scores, said + TOLERANCE / strayed * (given - said))
-        )
+    def told_to_prior(numbers: np.ndarray) -> float:
+        said = numbers.sum(axis=0) / numbers.sum()
+        return right(pulled_to(pooled_posterior(opinions, shares_of(numbers)), said))
 
     hard = [np.eye(len(data.classes))[each.argmax(axis=1)] for each in opinions]
     named = [doubted(said, own) for said, own in zip(hard, rows_of_one(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
-    fooled, fooled_prior = boasts(told), boasts(pulled_to_prior)
+    fooled, fooled_prior = boasts(told), boasts(told_to_prior)
     return {
         "as it is": told(counts),
         "every party alike": right(np.sum(hard, axis=0)),
@@ -106,7 +97,7 @@ def right_labels(dataset: str, seed: int, beta: float | None, data_dir: Path | N
         "their votes weighed, not pulled back": right(np.einsum("imk,ik->mk", np.array(hard), shares_of(counts))),
         "not pulled back": right(untouched),
         "pulled back to the mean posterior alone": right(pulled_back(untouched)[0]),
-        "pulled back to the parties' prior": pulled_to_prior(counts),
+        "pulled back to the parties' prior": told_to_prior(counts),
         "matched to the parties' prior": right(with_shares(untouched, prior)),
         "counts rounded to powers of two": told(2.0 ** np.round(np.log2(np.maximum(counts, 1))) * (counts > 0)),
         "one party boasts, mean": float(np.mean(fooled)),

@@ -65,15 +65,12 @@ def tables() -> dict[str, dict[str, str]]:
     )
     networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
     plans = {each.plan.name: each for each in all_tables(ROOT / "paper")}
-    first = plans["effectiveness"]
     curve = curve_of(RESULTS)
     private = load_rows(RESULTS / "private-levels.jsonl")
     return {
-        "README.md": {
-            name: table_in_markdown(plans[name.split()[1]]) for name in ("plan effectiveness", "plan experts")
-        },
+        "README.md": {f"plan {name}": table_in_markdown(plans[name]) for name in ("effectiveness", "experts")},
         "docs/reproduce.md": {
-            "plan effectiveness": table_in_markdown(first),
+            "plan effectiveness": table_in_markdown(plans["effectiveness"]),
             "counts": verdicts_in_markdown(plans.values()),
             **{f"plan {name}": with_text(plans[name]) for name in SWEEPS + EXPERTS},
             "endless pull": pull_table(ONE_ROUND[0], RESULTS / "mnist-pull.jsonl"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedkt.bundle import pack, unpack
 from fedkt.federation import Party, Server, simulate
 
 CLASSES = (0, 1, 2)
@@ -37,3 +38,16 @@ def accuracy(algorithm, skewed):
     parties, server, truth = skewed
     outcome = simulate(algorithm, fresh(parties), Server(server.public, server.classes, server.seed))
     return np.mean(outcome.final.models[0].predict(server.public) == truth), outcome
+
+
+def labels_here_and_from_afar(algorithm, skewed, **agreed):
+    """How the server labels the public rows with the students as they are, and when they have travelled; and these."""
+    parties, server, _ = skewed
+    bundles = [algorithm.party_step(party, None) for party in fresh(parties)]
+    wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True, **agreed}
+    travelled = [unpack(pack(each, check_rows=server.public), **wanted) for each in bundles]
+    sides = [Server(server.public, CLASSES, 99) for _ in range(2)]
+    for side, sent in zip(sides, (bundles, travelled), strict=True):
+        algorithm.server_step(side, sent)
+    (one,), (two,) = (side.diary.figures["labels"] for side in sides)
+    return one[1], two[1], travelled

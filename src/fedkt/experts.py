@@ -114,13 +114,20 @@ def pulled_back(scores: Matrix, prior: Matrix | None = None) -> tuple[Matrix, fl
     if not spoken_for.any():
         return scores, 0.0, 0.0
     said = scores[spoken_for]
-    given, expected = label_shares(said), expected_shares(said, prior)
-    strayed, allowed = distance(given, expected), tolerance_for(expected, len(said))
-    if strayed <= allowed:
+    expected = expected_shares(said, prior)
+    strayed, near = distance(label_shares(said), expected), pulled_to(said, expected)
+    if near is said:
         return scores, strayed, strayed
     moved = scores.copy()
-    moved[spoken_for] = with_shares(said, expected + allowed / strayed * (given - expected))
-    return moved, strayed, distance(label_shares(moved[spoken_for]), expected)
+    moved[spoken_for] = near
+    return moved, strayed, distance(label_shares(near), expected)
+
+
+def pulled_to(scores: Matrix, expected: Matrix) -> Matrix:
+    """The scores as they are where the shares of their labels are near enough, else moved until they just are."""
+    given = label_shares(scores)
+    strayed, allowed = distance(given, expected), tolerance_for(expected, len(scores))
+    return scores if strayed <= allowed else with_shares(scores, expected + allowed / strayed * (given - expected))
 
 
 def with_shares(scores: Matrix, wanted: Matrix) -> Matrix:

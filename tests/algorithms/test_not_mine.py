@@ -18,7 +18,7 @@ from fedkt.experts import rows_of_one
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel
 from fedkt.privacy import Laplace
-from skewed_parties import CLASSES, accuracy, fresh, skewed_parties
+from skewed_parties import CLASSES, accuracy, fresh, labels_here_and_from_afar, skewed_parties
 
 SAID = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True}
 
@@ -86,15 +86,8 @@ def test_two_classes_are_enough():
 
 @pytest.mark.parametrize("family", ["logistic", "forest", "boosting"])
 def test_the_server_makes_the_same_of_students_that_have_travelled(skewed, family):
-    parties, server, _ = skewed
-    algorithm = NotMineFedKT(family)
-    bundles = [algorithm.party_step(party, None) for party in fresh(parties)]
-    travelled = [unpack(pack(each, check_rows=server.public), **SAID, not_mine=True) for each in bundles]
-    sides = [Server(server.public, CLASSES, 99) for _ in range(2)]
-    for side, sent in zip(sides, (bundles, travelled), strict=True):
-        algorithm.server_step(side, sent)
-    (one,), (two,) = (side.diary.figures["labels"] for side in sides)
-    assert np.mean(one[1] == two[1]) > 0.995, "up to rounding"
+    one, two, _ = labels_here_and_from_afar(NotMineFedKT(family), skewed, not_mine=True)
+    assert np.mean(one == two) > 0.995, "up to rounding"
 
 
 def test_a_bundle_of_another_voting_is_refused(skewed):

@@ -106,22 +106,20 @@ class NotMineFedKT(ExpertFedKT):
 
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """What the parties say together about each public row, pulled back where its labels stray."""
-        claims = np.array([claimed(said).sum(axis=0) for said in opinions])
-        believed = np.array([self.believed(bundle.sender, claim) for bundle, claim in zip(voting, claims, strict=True)])
         total = np.zeros((len(opinions[0]), len(server.classes)))
-        for said, factor in zip(opinions, believed, strict=True):
-            total += factor * claimed(said)
-        scores = rows_of_one(total)
-        describe(server, voting, believed[:, None] * claims)
-        return pull_back(server, scores)
+        counts = []
+        for bundle, said in zip(voting, opinions, strict=True):
+            word = self.believed(bundle.sender, claimed(said))
+            # Summed over the public rows, p(y|x) / p(not mine|x) is the number of the party's rows of class y.
+            counts.append(word.sum(axis=0))
+            total += word
+        describe(server, voting, np.array(counts))
+        return pull_back(server, rows_of_one(total))
 
-    def believed(self, name: str, claim: Matrix) -> float:
-        """The part of a party's word that counts: what it claims must not come from more rows than it may have.
-
-        Summed over the public rows, p(y|x) / p(not mine|x) is the number of the party's rows of class y.
-        """
+    def believed(self, name: str, claims: Matrix) -> Matrix:
+        """A party's word as far as it counts: what it claims must not come from more rows than it may have."""
         most = self.most_rows.get(name)
-        return 1.0 if most is None else min(1.0, most / max(float(claim.sum()), 1.0))
+        return claims if most is None else claims * min(1.0, most / max(float(claims.sum()), 1.0))
 
 
 class Lesson:

@@ -24,7 +24,6 @@ import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from fedkt.errors import BundleError, ConfigurationError, ModelError
@@ -89,7 +88,7 @@ def pack(
     """
     from fedkt.bundle.arrays import array_members
     from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest
-    from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
+    from fedkt.models.exchange import OnnxModel, converter
     from fedkt.versions import versions
 
     width = _width(bundle, check_rows, n_features)
@@ -101,7 +100,7 @@ def pack(
         try:
             native = cast("FittedModel", model)
             rows = cast("ArrayLike", check_rows)
-            convert = partial(to_soft_onnx, must=bundle.not_mine) if bundle.soft else to_onnx
+            convert = converter(soft=bundle.soft, must=bundle.not_mine)
             converted = convert(native, n_features=width, n_classes=bundle.n_outputs, check_rows=rows)
         except ModelError as reason:
             raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason

@@ -25,11 +25,11 @@ def print_table(console: Console, table: Table) -> None:
             "above, [red]▼[/red] below.",
             soft_wrap=True,
         )
-    print_differences(console, table)
+    print_beside(console, table)
 
 
-def print_differences(console: Console, table: Table) -> None:
-    """How far each algorithm lies from those it is held against, seed by seed."""
+def print_beside(console: Console, table: Table) -> None:
+    """How far each algorithm lies from those it is held against, seed by seed, and the bytes sent."""
     for title, rows in tables_beside(table):
         grid = Grid(*headed(table), title=title)
         for row, cells in rows:

@@ -8,8 +8,10 @@ a receiver needs neither the estimator's library nor its idea of labels.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,6 +90,11 @@ def to_soft_onnx(
             "voting of this plan needs that. Choose another family, or another voting."
         )
     return to_onnx(model, n_features=n_features, n_classes=n_classes, check_rows=check_rows)
+
+
+def converter(*, soft: bool, must: bool) -> Callable[..., OnnxModel]:
+    """How models travel: with their probabilities where they can (or `must`), or with labels only."""
+    return partial(to_soft_onnx, must=must) if soft else to_onnx
 
 
 def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: ArrayLike) -> OnnxModel:

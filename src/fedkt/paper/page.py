@@ -47,7 +47,7 @@ class Section:
     head: list[str]
     lines: list[tuple[str, list[Shown]]]
     beside: list[tuple[str, list[tuple[str, list[str]]]]]
-    """Paired differences: what each algorithm is held against, and a line for each."""
+    """Paired differences and bytes: a title, and a line for each row."""
     picture: str
     missing: int
     hours: float

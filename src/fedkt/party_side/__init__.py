@@ -86,7 +86,7 @@ def run_party(
     if most is not None and len(y) > most:
         raise DataError(
             f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
-            "refuse the bundle. Agree on a new plan. Nothing was trained."
+            "not believe the bundle. Agree on a new plan. Nothing was trained."
         )
     diary = Diary()
     if unused := plan.columns.unused(table):

@@ -14,7 +14,6 @@ import secrets
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Diary, seed_for
 from fedkt.models.base import FittedModel
-from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
+from fedkt.models.exchange import OnnxModel, converter
 from fedkt.models.onnx_rules import Limits, check_graph
 from fedkt.parallel import Progress
 from fedkt.plan import Plan
@@ -111,7 +110,7 @@ class Shelf(MutableMapping[str, Any]):
 
     def _converted(self, name: str, model: FittedModel) -> OnnxModel:
         try:
-            convert = partial(to_soft_onnx, must=self.must_be_soft) if self.soft else to_onnx
+            convert = converter(soft=self.soft, must=self.must_be_soft)
             return convert(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
         except ModelError as reason:
             raise ModelError(f"{name} cannot be sent: {reason}") from reason

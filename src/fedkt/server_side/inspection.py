@@ -126,10 +126,12 @@ def student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict[str, Any
     n_features, n_classes = manifest.n_features, len(manifest.classes)
     if plan is not None:
         return graph(data, n_features=n_features, n_classes=plan.n_outputs, soft=plan.soft)
-    plain = graph(data, n_features=n_features, n_classes=n_classes, soft=True)
+    shown = graph(data, n_features=n_features, n_classes=n_classes, soft=True)
+    if "refused" not in shown:
+        return shown
     # One class more: a row that is not the party's.
     other = graph(data, n_features=n_features, n_classes=n_classes + 1, soft=True)
-    return other if "refused" in plain and "refused" not in other else plain
+    return shown if "refused" in other else other
 
 
 def graph(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> dict[str, Any]:

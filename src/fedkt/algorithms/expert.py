@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.fedkt import Ask, FedKT, number_of_queries
-from fedkt.algorithms.levels import count_noise, default_subsets
+from fedkt.algorithms.levels import check_voting, count_noise, default_subsets
 from fedkt.algorithms.pate import STUDY, TIES, fingerprint
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, ModelError
+from fedkt.errors import ModelError
 from fedkt.experts import (
     Matrix,
     pooled_posterior,
@@ -59,6 +59,7 @@ class ExpertFedKT(FedKT):
     """
 
     name = "fedkt-expert"
+    voting = "expert"
     counts = True
 
     def __init__(
@@ -71,18 +72,14 @@ class ExpertFedKT(FedKT):
         level: str = "L0",
         **settings: Any,
     ) -> None:
-        subsets = default_subsets(level, "expert") if subsets is None else subsets
+        subsets = default_subsets(level, self.voting) if subsets is None else subsets
         super().__init__(model, partitions=partitions, subsets=subsets, level=level, **settings)
         self.count_sigma = count_sigma
 
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is trained."""
         super().check()
-        if self.level == "L1":
-            raise ConfigurationError(
-                "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
-                "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
-            )
+        check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
 
     def chosen(self, party: Party) -> Roles:
         """Who teaches and who studies at this party."""

@@ -36,6 +36,27 @@ def default_subsets(level: str, voting: str = "consistent") -> int:
     return 1 if level == "L0" and voting != "consistent" else 5
 
 
+def check_voting(voting: str, *, level: str, partitions: int, subsets: int) -> None:
+    """Refuse, in words, settings that do not go with a voting."""
+    if voting != "consistent" and level == "L1":
+        raise ConfigurationError(
+            "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
+            "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
+        )
+    if voting != "expert-no-counts":
+        return
+    if level != "L0":
+        raise ConfigurationError(
+            f"Expert voting without counts adds no noise, and level {level} needs it. Choose expert voting with "
+            "counts, or consistent voting."
+        )
+    if (partitions, subsets) != (1, 1):
+        raise ConfigurationError(
+            f"Expert voting without counts has one partition and one subset, got {partitions} and {subsets}. "
+            "Leave them out, or choose another voting."
+        )
+
+
 def calibrated(
     mechanism: str,
     *,

@@ -45,25 +45,12 @@ class NotMineFedKT(ExpertFedKT):
     """
 
     name = "fedkt-expert-no-counts"
+    voting = "expert-no-counts"
     counts = False
 
     def __init__(self, model: Any, *, most_rows: Mapping[str, int] | None = None, **settings: Any) -> None:
         super().__init__(model, **settings)
         self.most_rows = dict(most_rows or {})
-
-    def check(self) -> None:
-        """Refuse settings that cannot work, before anything is trained."""
-        super().check()
-        if self.level != "L0":
-            raise ConfigurationError(
-                f"Expert voting without counts adds no noise, and level {self.level} needs it. Choose expert voting "
-                "with counts, or consistent voting."
-            )
-        if (self.partitions, self.subsets) != (1, 1):
-            raise ConfigurationError(
-                f"Expert voting without counts has one partition and one subset, got {self.partitions} and "
-                f"{self.subsets}. Leave them out, or choose another voting."
-            )
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The student of one party."""
@@ -75,7 +62,7 @@ class NotMineFedKT(ExpertFedKT):
         """The students of all parties, trained at once."""
         self.check()
         waiting = [party for party in parties if student_name(0) not in party.shelf]
-        lessons = [Lesson(party, own) for party, own in zip(waiting, self.suited_to(waiting), strict=True)]
+        lessons = [WhoseRows(party, own) for party, own in zip(waiting, self.suited_to(waiting), strict=True)]
         if lessons:
             done = counted(progress, (FOLDS + 1) * len(lessons))
             with one_thread():
@@ -122,7 +109,7 @@ class NotMineFedKT(ExpertFedKT):
         return claims if most is None else claims * min(1.0, most / max(float(claims.sum()), 1.0))
 
 
-class Lesson:
+class WhoseRows:
     """What a party teaches its student: which rows are whose."""
 
     def __init__(self, party: Party, chosen: Roles) -> None:

@@ -70,17 +70,15 @@ class Plan(Part):
                 f"privacy is missing: level {self.level} needs a noise, that is a [privacy] table with mechanism, "
                 "scale, queries and delta"
             )
-        if self.voting != "consistent" and self.level == "L1":
-            raise ValueError("voting: at level L1 every party has one vote, which the noise hides. Choose consistent")
+        if self.voting != "consistent":
+            from fedkt.algorithms.levels import check_voting
+
+            check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
         told = self.level == "L2" and self.voting == "expert"
         if self.privacy is not None and (self.privacy.count_sigma is not None) != told:
             raise ValueError("privacy.count_sigma is given for expert voting at level L2, and for nothing else")
         if self.voting == "consistent" and any(member.rows is not None for member in self.parties):
             raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
-        if self.not_mine and self.level != "L0":
-            raise ValueError("voting: expert-no-counts adds no noise, so it is for level L0. Choose expert")
-        if self.not_mine and (self.partitions, self.subsets) != (1, 1):
-            raise ValueError("voting: expert-no-counts has one partition and one subset")
         if self.privacy is not None:
             from fedkt.algorithms.fedkt import number_of_queries
 

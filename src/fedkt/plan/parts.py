@@ -28,7 +28,7 @@ def faults_of(reason: ValidationError) -> list[tuple[str, str, str]]:
     found: dict[str, tuple[str, list[str], Any]] = {}
     for fault in reason.errors(include_url=False):
         key = key_of(fault["loc"])
-        message = fault["msg"].removeprefix("Value error, ")
+        message = fault["msg"].removeprefix("Value error, ").removesuffix(".")
         if fault["type"] == "too_short":
             message = f"at least {fault['ctx']['min_length']} are needed"
         kind, messages, _ = found.setdefault(key, (fault["type"], [], fault["input"]))

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from fedkt.cli.compare import usual_algorithms
+
 REQUIRED = """
 dataset algorithm model parties partitions subsets level seed accuracy balanced_accuracy label_accuracy epsilon
 bytes_sent seconds versions
@@ -60,6 +62,11 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
     assert [each["algorithm"] for each in first["algorithms"]] == ["fedkt", "solo"]
     assert len(first["runs"]) == 4
     assert json.loads(fedkt(*words, cwd=tmp_path).stdout) == first
+
+
+def test_compare_knows_what_simulate_does_by_default():
+    assert usual_algorithms("L0") == "fedkt,fedkt-expert,solo,pate,centralised"
+    assert usual_algorithms("L1") == usual_algorithms("L2") == "fedkt,solo,pate,centralised"
 
 
 def test_compare_fits_80_columns_and_draws_rounds(tmp_path):

@@ -16,12 +16,13 @@ def compare(
     dataset: options.Dataset,
     extra: options.Extra = False,
     algorithms: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Comma-separated: fedkt, fedkt-expert, fedkt-expert-no-counts, solo, pate, pate-soft, centralised, "
-            "fedavg, fedprox, scaffold, feddf, pfnm, fedkt-prox."
+            "fedavg, fedprox, scaffold, feddf, pfnm, fedkt-prox. Default: fedkt,solo,pate,centralised, and "
+            "fedkt-expert where there is no noise."
         ),
-    ] = "fedkt,solo,pate,centralised",
+    ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds (5 means 0 to 4), or which: 3-7 or 0,2,9.")] = "5",
     model: options.Model = None,
     parties: options.Parties = None,
@@ -97,7 +98,7 @@ def compare(
             context.params | ({"rounds": None} if algorithm in ONE_SHOT else {}), algorithm=algorithm, seed=seed
         )
         for seed in chosen_seeds(seeds)
-        for algorithm in options.names(algorithms)
+        for algorithm in options.names(usual_algorithms(level) if algorithms is None else algorithms)
     ]
     unsuited: dict[str, str] = {}
     if not settings:
@@ -150,3 +151,11 @@ def chosen_seeds(text: str) -> list[int]:
         raise ConfigurationError(
             f"--seeds is a number of seeds (5), a range (3-7) or a list (0,2,9); got {text!r}."
         ) from None
+
+
+def usual_algorithms(level: str) -> str:
+    """What is compared where nobody chose it: FedKT as in its paper and as it runs by default, and its bounds."""
+    from fedkt.algorithms.levels import default_voting
+
+    ours = "fedkt,fedkt-expert" if default_voting(level) == "expert" else "fedkt"
+    return f"{ours},solo,pate,centralised"

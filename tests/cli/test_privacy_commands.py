@@ -1,40 +1,25 @@
 """`fedkt privacy …`: what the commands print, and when they refuse."""
 
-import contextlib
-import io
 import json
 import subprocess
 import sys
-from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
 
-from fedkt.cli import main
+from command_line import fedkt
 from fedkt.privacy import Gaussian, Laplace, Release
 from fedkt.privacy.book import Book, Spending
 
 PRICE = ("price", "--mechanism", "laplace", "--gamma", "0.04", "--queries", "81", "--voters", "25", "--classes", "2")
 
 
-def fedkt(*words, cwd=None):
-    """The command in this process: loading the numbers' libraries anew for each would take two seconds."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    with (
-        mock.patch("sys.argv", ["fedkt", "privacy", *words]),
-        contextlib.chdir(cwd or "."),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as left:
-            code = left.code or 0
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+def privacy(*words, cwd=None):
+    return fedkt("privacy", *words, cwd=cwd)
 
 
 def answer(*words, cwd=None, code=0):
-    done = fedkt(*words, "--json", cwd=cwd)
+    done = privacy(*words, "--json", cwd=cwd)
     assert done.returncode == code, done.stderr
     assert done.stdout.count("\n") == 1
     return json.loads(done.stdout)
@@ -56,7 +41,7 @@ def test_price_gives_every_accountant_and_names_the_smallest():
 
 
 def test_price_says_what_it_means_and_rounds_up():
-    done = fedkt(*PRICE)
+    done = privacy(*PRICE)
     assert done.returncode == 0, done.stderr
     # 3.7183… rounds up.
     assert "3.719" in done.stdout
@@ -75,7 +60,7 @@ def test_an_accountant_that_does_not_apply_promises_nothing():
     found = answer(*PRICE, "--accountant", "gdp")
     assert found["epsilon"] is None
     assert found["accountant"] is None
-    assert "nothing can be promised" in fedkt(*PRICE, "--accountant", "gdp").stdout
+    assert "nothing can be promised" in privacy(*PRICE, "--accountant", "gdp").stdout
 
 
 def test_the_scale_alone_names_the_mechanism_and_parties_may_abstain():
@@ -86,7 +71,7 @@ def test_the_scale_alone_names_the_mechanism_and_parties_may_abstain():
 
 
 def test_ten_parties_are_told_that_a_party_is_hardly_protected():
-    done = fedkt("price", "--sigma", "1.5", "--queries", "20", "--voters", "10", "--unit", "party")
+    done = privacy("price", "--sigma", "1.5", "--queries", "20", "--voters", "10", "--unit", "party")
     assert "hardly a protection" in done.stdout
 
 
@@ -108,7 +93,7 @@ def sigma_of(found):
 
 
 def test_calibrate_prints_a_table_with_the_margin_explained():
-    done = fedkt("calibrate", "--epsilon", "4", "--queries", "4", "--voters", "20", "--mechanism", "gaussian,laplace")
+    done = privacy("calibrate", "--epsilon", "4", "--queries", "4", "--voters", "20", "--mechanism", "gaussian,laplace")
     assert done.returncode == 0, done.stderr
     assert "best" in done.stdout
     assert "leads every other class by 8 of 20 votes" in done.stdout
@@ -165,7 +150,7 @@ def test_an_audit_that_holds_leaves_with_0_and_one_that_does_not_with_1():
 def test_an_audit_without_noise_is_broken():
     found = answer("audit", "--bare", "--sigma", "10.43", code=1)
     assert found["empirical"] >= 9
-    said = fedkt("audit", "--bare", "--sigma", "10.43")
+    said = privacy("audit", "--bare", "--sigma", "10.43")
     assert said.returncode == 1
     assert "BROKEN" in said.stdout
     assert "level L0" in said.stdout
@@ -190,7 +175,7 @@ def test_the_ledger_shows_who_has_spent_what(tmp_path):
     assert totals["north"]["epsilon"] == pytest.approx(once["epsilon"])
     assert [entry["purpose"] for entry in found["entries"]] == ["vote 1", "vote", "[red]again"]
     assert len(answer("ledger", str(path), "--owner", "south")["entries"]) == 1
-    said = fedkt("ledger", str(path))
+    said = privacy("ledger", str(path))
     assert "north has spent epsilon" in said.stdout
     assert "20 labels in 2 releases" in said.stdout
 
@@ -209,7 +194,7 @@ def test_a_damaged_ledger_is_an_error_in_words(tmp_path):
     path = tmp_path / "ledger.jsonl"
     spend(path, ("north", "vote", Release(Laplace(0.05), 10, 25, 2, "record")))
     path.write_bytes(path.read_bytes().replace(b'"queries":10', b'"queries":11'))
-    done = fedkt("ledger", str(path))
+    done = privacy("ledger", str(path))
     assert done.returncode == 1
     assert "is damaged" in done.stderr
     assert "Traceback" not in done.stderr
@@ -239,7 +224,7 @@ def test_a_damaged_ledger_is_an_error_in_words(tmp_path):
     ],
 )
 def test_a_choice_that_cannot_work_is_one_sentence_and_exit_code_1(tmp_path, words, said):
-    done = fedkt(*words, cwd=tmp_path)
+    done = privacy(*words, cwd=tmp_path)
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr

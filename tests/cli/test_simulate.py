@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from command_line import fedkt
 from fedkt.cli.compare import usual_algorithms
 
 REQUIRED = """
@@ -18,7 +19,8 @@ bytes_sent seconds versions
 QUICK = ("--model", "tree", "--parties", "3", "--subsets", "2")
 
 
-def fedkt(*words, cwd=None, **environment):
+def fedkt_alone(*words, cwd=None, **environment):
+    """The command in a process of its own."""
     code = "from fedkt.cli import main; main()"
     surroundings = {**os.environ, **environment}
     return subprocess.run(
@@ -27,7 +29,7 @@ def fedkt(*words, cwd=None, **environment):
 
 
 def test_simulate_prints_exactly_one_json_object(tmp_path):
-    done = fedkt("simulate", "digits", *QUICK, "--json", cwd=tmp_path)
+    done = fedkt_alone("simulate", "digits", *QUICK, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(REQUIRED.split()) <= set(found)
@@ -73,7 +75,7 @@ def test_compare_fits_80_columns_and_draws_rounds(tmp_path):
     pytest.importorskip("torch")
     words = ("compare", "digits", "--model", "mlp", "--parties", "3", "--subsets", "2", "--epochs", "1", "--seeds", "2")
     chosen = ("--algorithms", "fedkt,centralised,fedavg,fedkt-prox", "--rounds", "2", "--bytes", "--curve", "curve.svg")
-    done = fedkt(*words, *chosen, "--report", "seen.html", cwd=tmp_path, COLUMNS="80")
+    done = fedkt_alone(*words, *chosen, "--report", "seen.html", cwd=tmp_path, COLUMNS="80")
     assert done.returncode == 0, done.stderr
     tables = done.stdout.partition("Data:")[0].splitlines()
     assert max(len(line) for line in tables) <= 80

@@ -23,12 +23,17 @@ SETTLED = 1e-4
 """The fixed point is reached when a step moves no probability by more."""
 BLOCK_VALUES = 2**22
 """Numbers of the parties' posteriors that are worked on at once; rows have nothing to do with each other."""
-TOLERANCE = 0.05
-"""How far the labels' class shares may stray from those expected, in total variation, before they are pulled back; and
-how far the parties' prior may move what is expected.
+TOLERANCE = 0.02
+"""How far the labels' class shares may stray from those expected, in total variation, before they are pulled back.
+
+Labels name the likeliest class, so a class that is often the second likeliest has fewer of them than it is probable.
+Where parties that hardly know a class outvote the others, the labels stray several times as far.
+"""
+PRIOR_MOVES = 0.05
+"""How far the parties' prior may move what is expected of the labels.
 
 Public rows are never quite like the parties' rows: to force the prior on them costs labels, and a party that boasts
-would move it at will. Where parties that hardly know a class outvote the others, the labels stray several times as far.
+would move it at will.
 """
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
@@ -102,7 +107,7 @@ def expected_shares(scores: Matrix, prior: Matrix | None = None) -> Matrix:
     if prior is None:
         return mean
     away = distance(mean, prior)
-    return prior if away <= TOLERANCE else mean + TOLERANCE / away * (prior - mean)
+    return prior if away <= PRIOR_MOVES else mean + PRIOR_MOVES / away * (prior - mean)
 
 
 def pulled_back(scores: Matrix, prior: Matrix | None = None) -> tuple[Matrix, float, float]:

@@ -12,7 +12,7 @@ from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
 from fedkt.algorithms.levels import calibrated
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, PrivacyError
-from fedkt.federation import Server
+from fedkt.federation import Party, Server, seed_for
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import Gaussian, Laplace, Ledger, Release, price_together
@@ -46,13 +46,38 @@ def test_networks_are_asked_how_sure_they_are(skewed, monkeypatch):
     pytest.importorskip("torch")
     from fedkt.algorithms import expert
 
-    asked, softly = [], expert.fit_soft
-    monkeypatch.setattr(expert, "fit_soft", lambda *given, **more: asked.append(given) or softly(*given, **more))
+    asked, fitted = [], expert.fit_group
+    monkeypatch.setattr(expert, "fit_group", lambda problems, n: asked.extend(problems) or fitted(problems, n))
     found, _ = accuracy(ExpertFedKT("mlp"), skewed)
     assert found > 0.8
-    (labels,) = (given[2] for given in asked)
+    (labels,) = (problem.shares for problem in asked)
     assert np.allclose(labels.sum(axis=1), 1)
     assert (labels.max(axis=1) < 0.999).any()
+
+
+@pytest.mark.parametrize("family", ["logistic", "forest", "mlp"])
+def test_students_learn_how_sure_their_teachers_are(family):
+    """Where chance decides among three classes, one student says so and the other names the commonest one."""
+    if family == "mlp":
+        pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 2)).astype(np.float32), rng.choice(3, 600, p=(0.5, 0.3, 0.2))
+    party = Party(rng.normal(size=(300, 2)).astype(np.float32), CLASSES, seed_for(0, "p"), name="p", X=X, y=y)
+    sure = ExpertFedKT(family).party_step(replace(party, shelf={}), None).models[0].predict_proba(party.public, 3)
+    named = FedKT(family, teacher=family, partitions=1, subsets=1).party_step(replace(party, shelf={}), None).models[0]
+    assert np.abs(sure.mean(axis=0) - [0.5, 0.3, 0.2]).max() < 0.05
+    assert named.predict_proba(party.public, 3).mean(axis=0)[0] > 0.7
+
+
+def test_students_of_distributions_do_not_ask_the_prior(skewed, monkeypatch):
+    from fedkt.algorithms import expert
+
+    priors, pulled = [], expert.pulled_back
+    monkeypatch.setattr(expert, "pulled_back", lambda scores, prior: priors.append(prior) or pulled(scores, prior))
+    accuracy(ExpertFedKT("logistic"), skewed)
+    accuracy(ExpertFedKT("svm"), skewed)
+    assert priors[0] is None
+    assert priors[1].sum() == pytest.approx(1), "students that only name a class do not know how common it is"
 
 
 def test_only_what_was_agreed_on_is_sent(skewed):

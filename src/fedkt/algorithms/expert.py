@@ -6,7 +6,8 @@ assumes). Students that give probabilities are asked for them: their fixed point
 would say. One that only names a class counts as nearly sure of it. A final network learns the fixed point as it is,
 another final model the likeliest class.
 
-Without noise subsets buy nothing: one teacher sees all rows of its party, and one student is sent instead of two.
+Without noise subsets buy nothing: one teacher sees all rows of its party, its student learns how sure it is (see
+`distil`), and one student is sent instead of two.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.algorithms.distil import SoftLesson, learn_distributions, says_how_sure_it_is
 from fedkt.algorithms.fedkt import Ask, FedKT, number_of_queries
 from fedkt.algorithms.levels import check_voting, count_noise, default_subsets
-from fedkt.algorithms.pate import STUDY, TIES, fingerprint
+from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError
 from fedkt.experts import (
@@ -31,11 +33,11 @@ from fedkt.experts import (
     shares_of,
 )
 from fedkt.federation import Party, Server
-from fedkt.models.base import count_rows, one_thread
+from fedkt.models.base import FittedModel, count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.ensemble import is_neural
+from fedkt.models.ensemble import Problem, fit_group, is_neural
 from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
-from fedkt.models.soft import fit_soft
+from fedkt.parallel import Progress
 from fedkt.privacy import Release
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
@@ -89,6 +91,21 @@ class ExpertFedKT(FedKT):
         # A tree is the usual teacher because many of them disagree usefully; one alone only knows less.
         return roles(found.student, teacher=found.student)
 
+    def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
+        """What this party has yet to teach: without noise how sure its teachers are, where they say."""
+        lessons = super().lessons(party, chosen)
+        if self.level != "L0" or not says_how_sure_it_is(chosen.teacher):
+            return lessons
+        return [SoftLesson(party, each.partition, chosen, self.subsets) for each in lessons]
+
+    def learn(self, lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
+        """The student of each lesson: of distributions or, where teachers only name a class, of labels."""
+        soft = [each for each in lessons if isinstance(each, SoftLesson)]
+        hard = [each for each in lessons if not isinstance(each, SoftLesson)]
+        sure = iter(learn_distributions(soft, jobs=jobs, progress=progress))
+        named = iter(learn_students(hard, jobs=jobs, progress=progress))
+        return [next(sure if isinstance(each, SoftLesson) else named) for each in lessons]
+
     def releases(self, *, public_rows: int, classes: int, party_rows: Sequence[int]) -> set[tuple[Release, ...]]:
         """What each owner of a budget releases with noise: at L2 every party its class counts as well."""
         found = super().releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
@@ -135,8 +152,8 @@ class ExpertFedKT(FedKT):
             final = self.final_model(server)
             if any(map(says_how_sure_of_all, voting)) and is_neural(final):
                 server.diary.figures["labels"] = [(None, labels)]
-                taught = fit_soft(final, server.public, scores, rng=server.rng(0, STUDY))
-                return Bundle("server", server.classes, (taught,))
+                taught = Problem(final, server.public, scores, server.rng(0, STUDY), None, "The server's final model")
+                return Bundle("server", server.classes, tuple(fit_group([taught], len(server.classes))))
             return Bundle("server", server.classes, (self.study(server, labels),))
 
     def asking(self) -> Ask:
@@ -163,7 +180,9 @@ class ExpertFedKT(FedKT):
         if any(soft):
             tell_who_only_votes(server, voting, soft)
         describe(server, voting, counts)
-        return pull_back(server, scores, counts.sum(axis=0) / counts.sum() if counts.sum() > 0 else None)
+        # Students of distributions know how common a class is; of students of labels the parties' prior knows better.
+        unsure = self.level != "L0" or not all(soft)
+        return pull_back(server, scores, counts.sum(axis=0) / counts.sum() if unsure and counts.sum() > 0 else None)
 
 
 def pull_back(server: Server, scores: Matrix, prior: Matrix | None = None) -> Matrix:

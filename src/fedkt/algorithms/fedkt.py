@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.levels import default_partitions
-from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_student, learn_students, suited_roles
+from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students, suited_roles
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
@@ -124,7 +124,8 @@ class FedKT(Algorithm):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
         for lesson in self.lessons(party, suited_roles(self.chosen(party), party)):
-            party.shelf[student_name(lesson.partition)] = learn_student(lesson)
+            (student,) = self.learn([lesson], jobs=party.jobs, progress=party.progress)
+            party.shelf[student_name(lesson.partition)] = student
         return self.bundle(party)
 
     def party_steps(
@@ -133,9 +134,13 @@ class FedKT(Algorithm):
         """The students of all parties, trained at once."""
         chosen = self.suited_to(parties)
         lessons = [lesson for party, own in zip(parties, chosen, strict=True) for lesson in self.lessons(party, own)]
-        for lesson, student in zip(lessons, learn_students(lessons, jobs=jobs, progress=progress), strict=True):
+        for lesson, student in zip(lessons, self.learn(lessons, jobs=jobs, progress=progress), strict=True):
             lesson.party.shelf[student_name(lesson.partition)] = student
         return [self.bundle(party) for party in parties]
+
+    def learn(self, lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
+        """The student of each lesson."""
+        return learn_students(lessons, jobs=jobs, progress=progress)
 
     def suited_to(self, parties: Sequence[Party]) -> list[Roles]:
         """Who teaches and who studies at each party, as its rows ask for.

@@ -13,25 +13,26 @@ the half that the other has seen. The student learns what they say as it is: a d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.algorithms.distil import SoftLesson, says_how_sure_it_is
 from fedkt.algorithms.expert import ExpertFedKT, describe, pull_back
 from fedkt.algorithms.fedkt import Ask, student_name
-from fedkt.algorithms.pate import CUT, STUDY, TEACH
-from fedkt.algorithms.training import train_models
+from fedkt.algorithms.pate import CUT, TEACH, Lesson
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, FedKTError
+from fedkt.errors import ConfigurationError
 from fedkt.experts import Matrix, rows_of_one
 from fedkt.federation import Party, Server, stacked
-from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
+from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import Problem
 from fedkt.models.prediction import probabilities_of_all, says_how_sure
-from fedkt.models.soft import fit_soft
-from fedkt.parallel import Progress, counted, in_parallel
+from fedkt.votes import Labels
 
 FOLDS = 2
 SUREST = 1e-3
@@ -52,36 +53,10 @@ class NotMineFedKT(ExpertFedKT):
         super().__init__(model, **settings)
         self.most_rows = dict(most_rows or {})
 
-    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
-        """The student of one party."""
-        return self.party_steps([party], broadcast, jobs=party.jobs, progress=party.progress)[0]
-
-    def party_steps(
-        self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
-    ) -> list[Bundle]:
-        """The students of all parties, trained at once."""
+    def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
+        """What this party has yet to teach its student."""
         self.check()
-        waiting = [party for party in parties if student_name(0) not in party.shelf]
-        lessons = [WhoseRows(party, own) for party, own in zip(waiting, self.suited_to(waiting), strict=True)]
-        if lessons:
-            done = counted(progress, (FOLDS + 1) * len(lessons))
-            with one_thread():
-                models = train_models(
-                    [teacher for lesson in lessons for teacher in lesson.teachers],
-                    lessons[0].n_outputs,
-                    jobs=jobs,
-                    done=done,
-                    say=waiting[0].diary.say,
-                    what="teachers",
-                )
-                tasks = [
-                    (lesson.party.name, *lesson.student(models[FOLDS * place : FOLDS * (place + 1)]))
-                    for place, lesson in enumerate(lessons)
-                ]
-                for lesson, student in zip(lessons, in_parallel(study, tasks, jobs=jobs), strict=True):
-                    lesson.party.shelf[student_name(0)] = student
-                    done(1)
-        return [self.bundle(party) for party in parties]
+        return [] if student_name(0) in party.shelf else [WhoseRows(party, 0, chosen, self.subsets)]
 
     def bundle(self, party: Party) -> Bundle:
         """What the party sends: its student, which knows one class more."""
@@ -109,14 +84,9 @@ class NotMineFedKT(ExpertFedKT):
         return claims if most is None else claims * min(1.0, most / max(float(claims.sum()), 1.0))
 
 
-class WhoseRows:
-    """What a party teaches its student: which rows are whose."""
-
-    def __init__(self, party: Party, chosen: Roles) -> None:
-        self.party = party
-        self.chosen = chosen
-        self.n_public = count_rows(party.public)
-        self.folds = np.array_split(party.rng(0, CUT).permutation(self.n_public), FOLDS)
+@dataclass(frozen=True)
+class WhoseRows(SoftLesson):
+    """What a party teaches its student without counts: which rows are whose."""
 
     @property
     def n_outputs(self) -> int:
@@ -124,10 +94,20 @@ class WhoseRows:
         return len(self.party.classes) + 1
 
     @property
+    def n_public(self) -> int:
+        """How many public rows there are."""
+        return count_rows(self.party.public)
+
+    @cached_property
+    def folds(self) -> list[Labels]:
+        """The public rows in parts, each of which is labelled by the teacher that has not seen it."""
+        return np.array_split(self.party.rng(0, CUT).permutation(self.n_public), FOLDS)
+
+    @cached_property
     def teachers(self) -> list[Problem]:
         """A teacher for each fold of the public rows, which has seen the other ones."""
         party, own = self.party, len(self.party.y)
-        if not hasattr(self.chosen.teacher, "predict_proba"):
+        if not says_how_sure_it_is(self.chosen.teacher):
             raise ConfigurationError(
                 f"Party {party.name!r}: a teacher of the family {type(self.chosen.teacher).__name__} does not say how "
                 "sure it is, which expert voting without counts needs. Choose another family, or another voting."
@@ -142,10 +122,6 @@ class WhoseRows:
             problems.append(Problem(self.chosen.teacher, rows, labels[some], party.rng(0, TEACH, number), some, who))
         return problems
 
-    def student(self, teachers: Sequence[FittedModel]) -> tuple[Any, Any, Matrix, np.random.Generator]:
-        """What `fit_soft` needs to make the student."""
-        return self.chosen.student, self.party.public, self.said(teachers), self.party.rng(0, STUDY)
-
     def said(self, teachers: Sequence[FittedModel]) -> Matrix:
         """What the teachers say of the public rows, each of those that it has not seen."""
         found = np.zeros((self.n_public, self.n_outputs))
@@ -155,18 +131,7 @@ class WhoseRows:
                 # As if it had learned all public rows as "not mine", not only those of the other folds.
                 answer[:, -1] *= self.n_public / max(self.n_public - len(fold), 1)
                 found[fold] = answer
-        said = rows_of_one(found)
-        self.party.diary.figures.setdefault("labels", []).append((None, said[:, :-1].argmax(axis=1)))
-        return said
-
-
-def study(task: tuple[str, Any, Any, Matrix, np.random.Generator]) -> FittedModel:
-    """The student of one party."""
-    name, student, public, said, rng = task
-    try:
-        return fit_soft(student, public, said, rng=rng)
-    except FedKTError as reason:
-        raise type(reason)(f"Party {name!r}, the student: {reason}") from reason
+        return rows_of_one(found)
 
 
 def claimed(said: NDArray[np.float32]) -> Matrix:

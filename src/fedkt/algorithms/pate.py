@@ -50,7 +50,8 @@ class PATE(Algorithm):
         """A student of the teachers' vote."""
         chosen = roles(self.model, teacher=self.teacher, student=self.student)
         lesson = Lesson(party, 0, suited_roles(chosen, party), subsets=self.teachers)
-        return Bundle(party.name, party.classes, (learn_student(lesson),))
+        students = learn_students([lesson], jobs=party.jobs, progress=party.progress)
+        return Bundle(party.name, party.classes, tuple(students))
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The student is the final model."""
@@ -98,11 +99,6 @@ def suited_roles(chosen: Roles, side: Party | Server) -> Roles:
     once = {id(role): role for role in named}
     made = {key: suited(role, side.public, side.image) for key, role in once.items()}
     return Roles(*(made[id(role)] for role in named))
-
-
-def learn_student(lesson: Lesson) -> FittedModel:
-    """The student of one partition."""
-    return learn_students([lesson], jobs=lesson.party.jobs, progress=lesson.party.progress)[0]
 
 
 def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:

@@ -5,16 +5,16 @@ What PATE could do without its vote, on the pooled rows: the bound that expert v
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from fedkt.algorithms.pate import PATE, STUDY, Lesson, studying, suited_roles
+from fedkt.algorithms.distil import SoftLesson
+from fedkt.algorithms.pate import PATE, suited_roles
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.federation import Party
 from fedkt.models.base import one_thread
 from fedkt.models.catalogue import roles
 from fedkt.models.ensemble import fit_group, is_neural
-from fedkt.models.soft import fit_soft
 from fedkt.parallel import counted
 
 
@@ -26,7 +26,7 @@ class SoftPATE(PATE):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """A student of the teachers' mean: of the mean itself if it is a network, else of the likeliest class."""
         chosen = suited_roles(roles(self.model, teacher=self.teacher, student=self.student), party)
-        lesson = Lesson(party, 0, chosen, subsets=self.teachers)
+        lesson = SoftLesson(party, 0, chosen, subsets=self.teachers)
         n_classes = len(party.classes)
         with one_thread():
             done = counted(party.progress, len(lesson.teachers) + 1)
@@ -38,12 +38,9 @@ class SoftPATE(PATE):
                 say=party.diary.say,
                 what="teachers",
             )
-            mean = np.mean([teacher.predict_proba(party.public, n_classes) for teacher in teachers], axis=0)
-            labels = mean.argmax(axis=1)
-            party.diary.figures.setdefault("labels", []).append((None, labels))
-            if is_neural(chosen.student):
-                student = fit_soft(chosen.student, party.public, mean, rng=party.rng(0, STUDY))
-            else:
-                student = fit_group([studying(lesson, labels)], n_classes)[0]
+            problem = lesson.studying(lesson.said(teachers))
+            if not is_neural(chosen.student):
+                problem = replace(problem, y=problem.y.argmax(axis=1))
+            (student,) = fit_group([problem], n_classes)
         done(1)
         return Bundle(party.name, party.classes, (student,))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, fit_model, prepared, refusal, take_rows
+from fedkt.models.soft import fit_soft
 
 ENOUGH_FOR_TWO = 16
 """From so many networks on there are at least two stacks, so that two processes have something to do.
@@ -29,8 +30,8 @@ class Problem:
 
     estimator: Any
     X: Any
-    y: NDArray[np.int64]
-    """The agreed class of each row."""
+    y: NDArray[np.int64] | NDArray[np.float64]
+    """The agreed class of each row, or for each row a distribution over the classes."""
     rng: np.random.Generator
     rows: NDArray[np.int64] | None = None
     """Which rows of X these are; None for all. X itself may be shared by many problems."""
@@ -45,6 +46,16 @@ class Problem:
     def n_rows(self) -> int:
         """How many rows it is trained on."""
         return len(self.y)
+
+    @property
+    def shares(self) -> NDArray[np.float64] | None:
+        """What it learns, where that is distributions."""
+        return np.asarray(self.y, dtype=np.float64) if self.y.ndim == 2 else None
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The class of each row, the likeliest one where there are several."""
+        return np.asarray(self.y if self.y.ndim == 1 else self.y.argmax(axis=1), dtype=np.int64)
 
     @property
     def own_rows(self) -> Any:
@@ -104,7 +115,9 @@ def fit_group(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
         # A network alone that has one class is a constant; in a stack it trains along, for the sake of the others.
         if is_neural(first.estimator) and (len(problems) > 1 or not _is_constant(first)):
             return _fit_stack(problems, n_classes)
-        return [fit_model(first.estimator, first.own_rows, first.y, rng=first.rng)]
+        if first.shares is not None:
+            return [fit_soft(first.estimator, first.own_rows, first.shares, rng=first.rng)]
+        return [fit_model(first.estimator, first.own_rows, first.labels, rng=first.rng)]
     except FedKTError as reason:
         raise type(reason)(f"{first.who}: {reason}" if len(problems) == 1 and first.who else str(reason)) from reason
 
@@ -123,7 +136,9 @@ def _kind(problem: Problem, place: int) -> Any:
 
 def _is_constant(problem: Problem) -> bool:
     """Whether there is nothing to learn. Who was given weights goes on with them all the same."""
-    return problem.start is None and (len(problem.y) == 0 or bool((problem.y == problem.y[0]).all()))
+    if problem.start is not None or problem.shares is not None:
+        return False
+    return len(problem.y) == 0 or bool((problem.y == problem.y[0]).all())
 
 
 def _fit_stack(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
@@ -137,12 +152,13 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]
         # Of a single model `fit_group` says whose it is.
         named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""
         kind = ModelError if isinstance(reason.cause, ModelError) else DataError
-        raise kind(f"{named}{refusal(estimators[0], problem.y, reason.cause)}") from reason
+        raise kind(f"{named}{refusal(estimators[0], problem.labels, reason.cause)}") from reason
     except ConfigurationError:
         raise
     except Exception as reason:
         # Whatever a stranger's network raises, its user needs to know what it was given.
-        raise ModelError(refusal(estimators[0], np.concatenate([each.y for each in problems]), reason)) from reason
+        labels = np.concatenate([each.labels for each in problems])
+        raise ModelError(refusal(estimators[0], labels, reason)) from reason
     # A network has an output for every agreed class, so its labels are the agreed ones.
     return [FittedModel(each, np.arange(n_classes), each.n_features_in_) for each in estimators]
 

@@ -1,4 +1,4 @@
-"""Train any classifier on distributions over the classes instead of labels."""
+"""Train any classifier on distributions over the classes instead of labels; networks learn them as they are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-from fedkt.models.base import FittedModel, fit_model, prepared, take_rows
-from fedkt.models.ensemble import is_neural
+from fedkt.models.base import FittedModel, fit_model, take_rows
 
 Shares = NDArray[np.float64]
 """A distribution over the classes for each row."""
@@ -24,25 +23,15 @@ DRAWS = 10
 def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator) -> FittedModel:
     """A copy of `estimator` that has learned a distribution over the classes on each row of X.
 
-    A network learns it as it is. To any other family a row is given once for each class, with the class's share as its
-    weight; where it takes no weights, a few times with labels drawn from the shares.
+    A row is given once for each class, with the class's share as its weight; where the family takes no weights, a few
+    times with labels drawn from the shares.
     """
-    if is_neural(estimator):
-        return fit_soft_network(estimator, X, shares, rng)
     name = weight_parameter(estimator)
     if name is None:
         rows, labels = drawn(shares, rng)
         return fit_model(estimator, take_rows(X, rows), labels, rng=rng)
     rows, labels = np.nonzero(shares > NEGLIGIBLE)
     return fit_model(estimator, take_rows(X, rows), labels, rng=rng, given={name: WEIGHT * shares[rows, labels]})
-
-
-def fit_soft_network(network: Any, X: Any, shares: Shares, rng: np.random.Generator) -> FittedModel:
-    """A network that has learned the shares."""
-    outputs = np.arange(shares.shape[1])
-    own = prepared(network, rng).set_params(classes=outputs.tolist())
-    own.fit_soft(X, shares)
-    return FittedModel(own, outputs, own.n_features_in_)
 
 
 def weight_parameter(estimator: Any) -> str | None:

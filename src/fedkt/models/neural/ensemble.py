@@ -103,7 +103,8 @@ def laid_together(estimators: Sequence[NeuralClassifier], problems: Sequence[Pro
         try:
             training = estimator.begin(
                 problem.own_rows,
-                problem.y,
+                None if problem.shares is not None else problem.labels,
+                soft=problem.shares,
                 go_on=problem.start is not None,
                 correction=problem.correction,
                 shared=shared if problem.rows is None else None,

@@ -1,0 +1,61 @@
+"""Students of distributions: they learn how sure their teachers are, not only which class wins.
+
+Without noise nothing has to be hidden in a vote. A student of labels is as sure as its labels are unmixed; a student of
+distributions is as sure as its party's rows allow, which is what expert voting reckons with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedkt.algorithms.pate import STUDY, Lesson
+from fedkt.algorithms.training import train_models
+from fedkt.experts import Matrix, rows_of_one
+from fedkt.models.base import FittedModel, one_thread
+from fedkt.models.ensemble import Problem
+from fedkt.parallel import Progress, counted
+
+
+@dataclass(frozen=True)
+class SoftLesson(Lesson):
+    """One partition of one party whose student learns the mean of its teachers' probabilities."""
+
+    @property
+    def n_outputs(self) -> int:
+        """What teachers and student tell apart."""
+        return len(self.party.classes)
+
+    def said(self, teachers: Sequence[FittedModel]) -> Matrix:
+        """What the teachers say of the public rows."""
+        answers = [teacher.predict_proba(self.rows, self.n_outputs) for teacher in teachers]
+        return rows_of_one(np.mean(answers, axis=0))
+
+    def studying(self, said: Matrix) -> Problem:
+        """The student of what the teachers said."""
+        party, partition = self.party, self.partition
+        classes = said[:, : len(party.classes)]
+        party.diary.figures.setdefault("labels", []).append((None, classes.argmax(axis=1)))
+        who = f"Party {party.name!r}, the student of partition {partition + 1}"
+        return Problem(self.chosen.student, self.rows, said, party.rng(partition, STUDY), None, who)
+
+
+def says_how_sure_it_is(estimator: Any) -> bool:
+    """Whether a classifier of this kind will give probabilities."""
+    return hasattr(estimator, "predict_proba")
+
+
+def learn_distributions(lessons: Sequence[SoftLesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
+    """The student of each lesson; teachers, and then students, of all lessons are trained at once."""
+    if not lessons:
+        return []
+    n_outputs, say = lessons[0].n_outputs, lessons[0].party.diary.say
+    teachers = [teacher for lesson in lessons for teacher in lesson.teachers]
+    done = counted(progress, len(teachers) + len(lessons))
+    with one_thread():
+        trained = iter(train_models(teachers, n_outputs, jobs=jobs, done=done, say=say, what="teachers"))
+        students = [lesson.studying(lesson.said([next(trained) for _ in lesson.teachers])) for lesson in lessons]
+        return train_models(students, n_outputs, jobs=jobs, done=done, say=say, what="students")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.algorithms import ExpertFedKT
+from fedkt.algorithms import ExpertFedKT, FedKT
 from fedkt.algorithms.expert import counted, doubted
 from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
@@ -58,52 +58,69 @@ def main() -> None:
                     print(found[-1])
 
 
+class StudentsOfLabels(ExpertFedKT):
+    """Expert voting whose students learn the class that their teachers find likeliest."""
+
+    lessons = FedKT.lessons
+
+
 def right_labels(dataset: str, seed: int, beta: float | None, data_dir: Path | None) -> dict[str, float]:
     """The part of the public rows that is labelled right, by choice."""
     setting = Setting(dataset, algorithm="fedkt-expert", partition="balanced", seed=seed).filled()
     data = with_skewed_public(load(dataset, seed=seed, data_dir=data_dir), beta, seed=seed)
-    parties = assemble(setting, data, draw_parties(setting, data))
-    algorithm = ExpertFedKT(setting.model)
-    server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
-    with one_thread():
-        bundles = [bundle for bundle, _ in play(algorithm, parties, None, jobs=1, progress=None)]
-        voting, opinions = algorithm.opinions(server, bundles)
-    counts = counted(voting)
-    prior = counts.sum(axis=0) / counts.sum()
+    n_classes = len(data.classes)
+
+    def taught(algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
+        """What the students say of the public rows, and the parties' counts."""
+        parties = assemble(setting, data, draw_parties(setting, data))
+        server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
+        with one_thread():
+            bundles = [bundle for bundle, _ in play(algorithm, parties, None, jobs=1, progress=None)]
+            voting, opinions = algorithm.opinions(server, bundles)
+        return opinions, counted(voting)
 
     def right(scores: np.ndarray) -> float:
         return float(np.mean(winners(scores, np.random.default_rng(seed)) == data.y_public))
 
-    def told(numbers: np.ndarray) -> float:
-        said = numbers.sum(axis=0) / numbers.sum()
-        return right(pulled_back(pooled_posterior(opinions, shares_of(numbers)), said)[0])
+    def with_counts(numbers: np.ndarray) -> float:
+        return right(pulled_back(pooled_posterior(opinions, shares_of(numbers)))[0])
+
+    def to_prior(numbers: np.ndarray) -> float:
+        return right(pulled_to(pooled_posterior(opinions, shares_of(numbers)), prior_of(numbers)))
 
     def boasts(judged: Callable[[np.ndarray], float]) -> list[float]:
         each = np.arange(len(counts))[:, None]
         return [judged(np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
 
-    def told_to_prior(numbers: np.ndarray) -> float:
-        said = numbers.sum(axis=0) / numbers.sum()
-        return right(pulled_to(pooled_posterior(opinions, shares_of(numbers)), said))
-
-    hard = [np.eye(len(data.classes))[each.argmax(axis=1)] for each in opinions]
+    opinions, counts = taught(ExpertFedKT(setting.model))
+    of_labels = pooled_posterior(taught(StudentsOfLabels(setting.model))[0], shares_of(counts))
+    hard = [np.eye(n_classes)[each.argmax(axis=1)] for each in opinions]
     named = [doubted(said, own) for said, own in zip(hard, rows_of_one(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
-    fooled, fooled_prior = boasts(told), boasts(told_to_prior)
+    fooled, fooled_prior = boasts(with_counts), boasts(to_prior)
     return {
-        "as it is": told(counts),
+        "as it is": with_counts(counts),
         "every party alike": right(np.sum(hard, axis=0)),
-        "students only name a class": right(pulled_back(pooled_posterior(named, shares_of(counts)), prior)[0]),
-        "their votes weighed, not pulled back": right(np.einsum("imk,ik->mk", np.array(hard), shares_of(counts))),
+        "students of labels": right(pulled_back(of_labels)[0]),
+        "students of labels, the prior may help": right(pulled_back(of_labels, prior_of(counts))[0]),
+        "students only name a class": right(pulled_back(pooled_posterior(named, shares_of(counts)))[0]),
+        "students only name a class, the prior may help": right(
+            pulled_back(pooled_posterior(named, shares_of(counts)), prior_of(counts))[0]
+        ),
         "not pulled back": right(untouched),
-        "pulled back to the mean posterior alone": right(pulled_back(untouched)[0]),
-        "pulled back to the parties' prior": told_to_prior(counts),
-        "matched to the parties' prior": right(with_shares(untouched, prior)),
-        "counts rounded to powers of two": told(2.0 ** np.round(np.log2(np.maximum(counts, 1))) * (counts > 0)),
+        "the prior may help": right(pulled_back(untouched, prior_of(counts))[0]),
+        "pulled back to the parties' prior": to_prior(counts),
+        "shares exactly as probable": right(with_shares(untouched, untouched.mean(axis=0))),
+        "counts rounded to powers of two": with_counts(2.0 ** np.round(np.log2(np.maximum(counts, 1))) * (counts > 0)),
         "one party boasts, mean": float(np.mean(fooled)),
         "one party boasts, worst": float(np.min(fooled)),
         "one party boasts, pulled back to the prior, mean": float(np.mean(fooled_prior)),
     }
+
+
+def prior_of(counts: np.ndarray) -> np.ndarray:
+    """The class shares of all parties' rows together."""
+    return counts.sum(axis=0) / counts.sum()
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ class SoftLesson(Lesson):
         return Problem(self.chosen.student, self.rows, said, party.rng(partition, STUDY), None, who)
 
 
-def says_how_sure_it_is(estimator: Any) -> bool:
+def gives_probabilities(estimator: Any) -> bool:
     """Whether a classifier of this kind will give probabilities."""
     return hasattr(estimator, "predict_proba")
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.distil import SoftLesson, learn_distributions, says_how_sure_it_is
+from fedkt.algorithms.distil import SoftLesson, gives_probabilities, learn_distributions
 from fedkt.algorithms.fedkt import Ask, FedKT, number_of_queries
 from fedkt.algorithms.levels import check_voting, count_noise, default_subsets
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students
@@ -94,7 +94,7 @@ class ExpertFedKT(FedKT):
     def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
         """What this party has yet to teach: without noise how sure its teachers are, where they say."""
         lessons = super().lessons(party, chosen)
-        if self.level != "L0" or not says_how_sure_it_is(chosen.teacher):
+        if self.level != "L0" or not gives_probabilities(chosen.teacher):
             return lessons
         return [SoftLesson(party, each.partition, chosen, self.subsets) for each in lessons]
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.distil import SoftLesson, says_how_sure_it_is
+from fedkt.algorithms.distil import SoftLesson, gives_probabilities
 from fedkt.algorithms.expert import ExpertFedKT, describe, pull_back
 from fedkt.algorithms.fedkt import Ask, student_name
 from fedkt.algorithms.pate import CUT, TEACH, Lesson
@@ -107,7 +107,7 @@ class WhoseRows(SoftLesson):
     def teachers(self) -> list[Problem]:
         """A teacher for each fold of the public rows, which has seen the other ones."""
         party, own = self.party, len(self.party.y)
-        if not says_how_sure_it_is(self.chosen.teacher):
+        if not gives_probabilities(self.chosen.teacher):
             raise ConfigurationError(
                 f"Party {party.name!r}: a teacher of the family {type(self.chosen.teacher).__name__} does not say how "
                 "sure it is, which expert voting without counts needs. Choose another family, or another voting."

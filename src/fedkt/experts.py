@@ -29,12 +29,6 @@ TOLERANCE = 0.02
 Labels name the likeliest class, so a class that is often the second likeliest has fewer of them than it is probable.
 Where parties that hardly know a class outvote the others, the labels stray several times as far.
 """
-PRIOR_MOVES = 0.05
-"""How far the parties' prior may move what is expected of the labels.
-
-Public rows are never quite like the parties' rows: to force the prior on them costs labels, and a party that boasts
-would move it at will.
-"""
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
 MATCHING_STEPS = 300
@@ -87,9 +81,9 @@ def label_shares(scores: Matrix) -> Matrix:
     return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
-def distance(shares: Matrix, prior: Matrix) -> float:
+def distance(shares: Matrix, others: Matrix) -> float:
     """Total variation between two distributions over the classes."""
-    return float(np.abs(shares - prior).sum() / 2)
+    return float(np.abs(shares - others).sum() / 2)
 
 
 def tolerance_for(expected: Matrix, n_rows: int) -> float:
@@ -101,16 +95,16 @@ def tolerance_for(expected: Matrix, n_rows: int) -> float:
     return max(TOLERANCE, CHANCE * by_chance)
 
 
-def expected_shares(scores: Matrix, prior: Matrix | None = None) -> Matrix:
-    """The class shares that labels should have: how probable the classes are on all rows, a little nearer the prior."""
+def expected_shares(scores: Matrix) -> Matrix:
+    """The class shares that labels should have: how probable the classes are on all rows.
+
+    Not those of the parties' own rows: public rows may be others, and a party that boasts would move them at will.
+    """
     mean: Matrix = rows_of_one(scores).mean(axis=0)
-    if prior is None:
-        return mean
-    away = distance(mean, prior)
-    return prior if away <= PRIOR_MOVES else mean + PRIOR_MOVES / away * (prior - mean)
+    return mean
 
 
-def pulled_back(scores: Matrix, prior: Matrix | None = None) -> tuple[Matrix, float, float]:
+def pulled_back(scores: Matrix) -> tuple[Matrix, float, float]:
     """The scores, moved where their labels stray too far from the expected shares until they are within the tolerance.
 
     Also how far they strayed, and how far they do now. Rows about which nobody says anything stay as they are.
@@ -119,7 +113,7 @@ def pulled_back(scores: Matrix, prior: Matrix | None = None) -> tuple[Matrix, fl
     if not spoken_for.any():
         return scores, 0.0, 0.0
     said = scores[spoken_for]
-    expected = expected_shares(said, prior)
+    expected = expected_shares(said)
     strayed, near = distance(label_shares(said), expected), pulled_to(said, expected)
     if near is said:
         return scores, strayed, strayed

@@ -69,17 +69,6 @@ def test_students_learn_how_sure_their_teachers_are(family):
     assert named.predict_proba(party.public, 3).mean(axis=0)[0] > 0.7
 
 
-def test_students_of_distributions_do_not_ask_the_prior(skewed, monkeypatch):
-    from fedkt.algorithms import expert
-
-    priors, pulled = [], expert.pulled_back
-    monkeypatch.setattr(expert, "pulled_back", lambda scores, prior: priors.append(prior) or pulled(scores, prior))
-    accuracy(ExpertFedKT("logistic"), skewed)
-    accuracy(ExpertFedKT("svm"), skewed)
-    assert priors[0] is None
-    assert priors[1].sum() == pytest.approx(1), "students that only name a class do not know how common it is"
-
-
 def test_only_what_was_agreed_on_is_sent(skewed):
     parties, server, _ = skewed
     party = fresh(parties)[1]

@@ -180,14 +180,12 @@ class ExpertFedKT(FedKT):
         if any(soft):
             tell_who_only_votes(server, voting, soft)
         describe(server, voting, counts)
-        # Students of distributions know how common a class is; of students of labels the parties' prior knows better.
-        unsure = self.level != "L0" or not all(soft)
-        return pull_back(server, scores, counts.sum(axis=0) / counts.sum() if unsure and counts.sum() > 0 else None)
+        return pull_back(server, scores)
 
 
-def pull_back(server: Server, scores: Matrix, prior: Matrix | None = None) -> Matrix:
+def pull_back(server: Server, scores: Matrix) -> Matrix:
     """The scores, pulled back where the class shares of their labels stray too far; the report says so."""
-    moved, strayed, left = pulled_back(scores, prior)
+    moved, strayed, left = pulled_back(scores)
     server.diary.figures["strayed"] = strayed
     if moved is not scores:
         server.diary.say(

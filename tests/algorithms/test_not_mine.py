@@ -20,6 +20,7 @@ from fedkt.models.base import FittedModel
 from fedkt.privacy import Laplace
 from skewed_parties import CLASSES, accuracy, fresh, labels_here_and_from_afar, skewed_parties
 
+FOREST = RandomForestClassifier(20, max_depth=6)
 SAID = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True}
 
 
@@ -49,7 +50,7 @@ def test_with_perfect_students_the_sum_of_their_claims_is_the_posterior_of_the_p
     assert np.allclose(together[kept], rows_of_one(joint.sum(axis=0))[kept], atol=1e-9)
 
 
-@pytest.mark.parametrize("family", ["logistic", "forest"])
+@pytest.mark.parametrize("family", ["logistic", FOREST], ids=str)
 def test_who_knows_a_class_is_not_outvoted(skewed, family):
     plain, _ = accuracy(FedKT(family, partitions=1, subsets=1), skewed)
     weighed, outcome = accuracy(NotMineFedKT(family), skewed)
@@ -77,14 +78,14 @@ def test_two_classes_are_enough():
     owner = np.where((y == 1) & (rng.random(1200) < 0.97), 0, rng.integers(1, 6, 1200))
     public = (np.where(rng.integers(0, 2, 300), 1.2, -1.2)[:, None] + rng.normal(0, 1, (300, 2))).astype(np.float32)
     truth = public.sum(axis=1) > 0
-    model = FedKTClassifier("forest", voting="expert-no-counts", random_state=0)
+    model = FedKTClassifier(FOREST, voting="expert-no-counts", random_state=0)
     model.fit(X, y, parties=owner, public=public)
     assert np.mean(model.predict(public) == truth) > 0.8
-    plain = FedKTClassifier("forest", voting="consistent", random_state=0).fit(X, y, parties=owner, public=public)
+    plain = FedKTClassifier(FOREST, voting="consistent", random_state=0).fit(X, y, parties=owner, public=public)
     assert np.mean(plain.predict(public) == truth) < 0.7
 
 
-@pytest.mark.parametrize("family", ["logistic", "forest", "boosting"])
+@pytest.mark.parametrize("family", ["logistic", FOREST, "boosting"], ids=str)
 def test_the_server_makes_the_same_of_students_that_have_travelled(skewed, family):
     one, two, _ = labels_here_and_from_afar(NotMineFedKT(family), skewed, not_mine=True)
     assert np.mean(one == two) > 0.995, "up to rounding"

@@ -9,7 +9,7 @@ import typer
 
 from fedkt.cli import options
 
-ALGORITHMS = ("fedkt", "solo", "centralised")
+ALGORITHMS = ("fedkt", "fedkt-expert", "solo", "centralised")
 
 
 def demo(
@@ -44,7 +44,7 @@ def demo(
     if as_json:
         print_json({"runs": [each.as_dict() for each in reports]})
         return
-    fedkt, solo, pooled = reports
+    fedkt, expert, solo, pooled = reports
     stdout.print(
         f"\nFive parties hold {fedkt.rows['parties']} handwritten digits between them, each mostly other digits than "
         f"its neighbours (Dirichlet, β = {fedkt.beta}). None shows its rows to anybody.\n"
@@ -53,11 +53,13 @@ def demo(
         "students on the winning labels.\n"
         f"Only the students travelled, once: {(fedkt.bytes_sent or 0) / 1e3:,.0f} kB for all five parties. The server "
         "counted a party's vote where its students agreed, and trained the final model.\n"
+        "With expert voting a party sends one student and how many rows of each digit it has, and its word on a digit "
+        "counts by that.\n"
     )
     print_reports(reports)
     stdout.print(
         f"\nOn {fedkt.rows['test']} digits nobody trained on, a party alone is right {percent(solo.accuracy)} of the "
-        f"time (mean of the five), FedKT {percent(fedkt.accuracy)}, and a model on all pooled rows, which nobody may "
-        f"have, {percent(pooled.accuracy)}."
+        f"time (mean of the five), FedKT {percent(fedkt.accuracy)}, with expert voting {percent(expert.accuracy)}, and "
+        f"a model on all pooled rows, which nobody may have, {percent(pooled.accuracy)}."
     )
     write_report(options.report_path(report, as_json=False), settings[0], reports, data_dir=None, quiet=False)

@@ -26,6 +26,11 @@ def default_voting(level: str) -> str:
     return "expert" if level == "L0" else "consistent"
 
 
+def default_algorithm(level: str) -> str:
+    """What a simulation runs where nobody chose it."""
+    return "fedkt-expert" if default_voting(level) == "expert" else "fedkt"
+
+
 def default_partitions(level: str, voting: str = "consistent") -> int:
     """s where nobody chose it: a partition is a release of its own where noise is on, and experts need one student."""
     return 2 if level == "L0" and voting == "consistent" else 1

@@ -5,17 +5,25 @@ What PATE could do without its vote, on the pooled rows: the bound that expert v
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from fedkt.algorithms.distil import SoftLesson
+from fedkt.algorithms.distil import SoftLesson, learn_distributions
 from fedkt.algorithms.pate import PATE, suited_roles
-from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
+from fedkt.experts import Matrix
 from fedkt.federation import Party
-from fedkt.models.base import one_thread
 from fedkt.models.catalogue import roles
-from fedkt.models.ensemble import fit_group, is_neural
-from fedkt.parallel import counted
+from fedkt.models.ensemble import Problem, is_neural
+
+
+@dataclass(frozen=True)
+class FinalLesson(SoftLesson):
+    """A lesson whose student is the final model: of the mean itself if it is a network, else of the likeliest class."""
+
+    def studying(self, said: Matrix) -> Problem:
+        """The student of what the teachers said."""
+        problem = super().studying(said)
+        return problem if is_neural(problem.estimator) else replace(problem, y=problem.labels)
 
 
 class SoftPATE(PATE):
@@ -24,23 +32,8 @@ class SoftPATE(PATE):
     name = "pate-soft"
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
-        """A student of the teachers' mean: of the mean itself if it is a network, else of the likeliest class."""
+        """A student of the teachers' mean."""
         chosen = suited_roles(roles(self.model, teacher=self.teacher, student=self.student), party)
-        lesson = SoftLesson(party, 0, chosen, subsets=self.teachers)
-        n_classes = len(party.classes)
-        with one_thread():
-            done = counted(party.progress, len(lesson.teachers) + 1)
-            teachers = train_models(
-                lesson.teachers,
-                n_classes,
-                jobs=party.jobs,
-                done=done,
-                say=party.diary.say,
-                what="teachers",
-            )
-            problem = lesson.studying(lesson.said(teachers))
-            if not is_neural(chosen.student):
-                problem = replace(problem, y=problem.y.argmax(axis=1))
-            (student,) = fit_group([problem], n_classes)
-        done(1)
-        return Bundle(party.name, party.classes, (student,))
+        lesson = FinalLesson(party, 0, chosen, subsets=self.teachers)
+        students = learn_distributions([lesson], jobs=party.jobs, progress=party.progress)
+        return Bundle(party.name, party.classes, tuple(students))

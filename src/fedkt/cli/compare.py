@@ -155,7 +155,6 @@ def chosen_seeds(text: str) -> list[int]:
 
 def usual_algorithms(level: str) -> str:
     """What is compared where nobody chose it: FedKT as in its paper and as it runs by default, and its bounds."""
-    from fedkt.algorithms.levels import default_voting
+    from fedkt.algorithms.levels import default_algorithm
 
-    ours = "fedkt,fedkt-expert" if default_voting(level) == "expert" else "fedkt"
-    return f"{ours},solo,pate,centralised"
+    return ",".join(dict.fromkeys(("fedkt", default_algorithm(level), "solo", "pate", "centralised")))

@@ -76,14 +76,14 @@ def simulate(
 
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
-    from fedkt.algorithms.levels import default_voting
+    from fedkt.algorithms.levels import default_algorithm
     from fedkt.cli.output import print_json, progress_bar, warn
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.errors import ConfigurationError
     from fedkt.experiments.runner import run
 
     if algorithm is None:
-        algorithm = "fedkt-expert" if default_voting(level) == "expert" else "fedkt"
+        algorithm = default_algorithm(level)
     setting = options.setting(context.params, algorithm=algorithm, seed=seed)
     if diagnostic and (level == "L0" or mechanism != "laplace" or gamma is None):
         raise ConfigurationError("--diagnostic needs --level L1 or L2 with --mechanism laplace and --gamma.")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from fedkt.models.soft import drawn, fit_soft, weight_parameter
+from fedkt.errors import ModelError
+from fedkt.models.base import fit_model
+from fedkt.models.ensemble import learns_distributions
+from fedkt.models.soft import fit_soft, weighing
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 2)).astype(np.float32)
@@ -23,10 +28,8 @@ SHARES = np.column_stack([0.2 + 0.5 * (X[:, 0] > 0), 0.1 + 0 * X[:, 0], 0.7 - 0.
     [
         RandomForestClassifier(max_depth=3),
         make_pipeline(StandardScaler(), RandomForestClassifier(max_depth=3)),
-        KNeighborsClassifier(100),
-        make_pipeline(StandardScaler(), KNeighborsClassifier(100)),
     ],
-    ids=["weights", "pipeline", "draws", "pipeline of draws"],
+    ids=["forest", "pipeline"],
 )
 def test_the_shares_are_learned(estimator):
     model = fit_soft(estimator, X, SHARES, rng=np.random.default_rng(1))
@@ -37,17 +40,35 @@ def test_the_shares_are_learned(estimator):
 
 
 def test_how_weights_are_called():
-    assert weight_parameter(LogisticRegression()) == "sample_weight"
-    assert weight_parameter(make_pipeline(StandardScaler(), GaussianNB())) == "gaussiannb__sample_weight"
-    assert weight_parameter(KNeighborsClassifier()) is None
+    assert weighing(LogisticRegression()) == ("sample_weight", 1.0)
+    assert weighing(make_pipeline(StandardScaler(), GaussianNB())) == ("gaussiannb__sample_weight", 1.0)
+    assert weighing(RandomForestClassifier()) == ("sample_weight", 100.0)
 
 
-def test_draws_follow_the_shares():
-    rows, labels = drawn(np.array([[0.25, 0.5, 0.25], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]), np.random.default_rng(0))
-    assert (np.bincount(rows) == 10).all()
-    counts = np.array([np.bincount(labels[rows == row], minlength=3) for row in range(3)])
-    assert np.abs(counts[0] - [2.5, 5, 2.5]).max() < 1
-    assert counts[1:].tolist() == [[0, 0, 10], [10, 0, 0]]
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KNeighborsClassifier(),
+        SVC(probability=True),
+        SGDClassifier(loss="log_loss"),
+        CalibratedClassifierCV(),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_families_that_cannot_learn_a_row_under_several_labels_are_told_apart(estimator):
+    assert not learns_distributions(estimator)
+    assert not learns_distributions(make_pipeline(StandardScaler(), estimator))
+    with pytest.raises(ModelError, match="only labels"):
+        fit_soft(estimator, X, SHARES, rng=np.random.default_rng(1))
+
+
+def test_a_row_weighs_as_much_as_one_with_a_label():
+    """A user's regularisation means the same, whether labels or distributions are learned."""
+    labels = (X[:, 0] > 0).astype(int)
+    rng = np.random.default_rng
+    told = fit_model(LogisticRegression(C=1e-3), X, labels, rng=rng(0)).predict_proba(X, 2)
+    soft = fit_soft(LogisticRegression(C=1e-3), X, np.eye(2)[labels], rng=rng(0)).predict_proba(X, 2)
+    assert np.allclose(told, soft, atol=1e-3)
 
 
 def test_a_class_that_no_row_has_stays_out():

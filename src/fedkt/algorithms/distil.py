@@ -14,6 +14,7 @@ import numpy as np
 
 from fedkt.algorithms.pate import STUDY, Lesson
 from fedkt.algorithms.training import train_models
+from fedkt.errors import ModelError
 from fedkt.experts import Matrix, rows_of_one
 from fedkt.models.base import FittedModel, one_thread
 from fedkt.models.ensemble import Problem
@@ -31,8 +32,26 @@ class SoftLesson(Lesson):
 
     def said(self, teachers: Sequence[FittedModel]) -> Matrix:
         """What the teachers say of the public rows."""
-        answers = [teacher.predict_proba(self.rows, self.n_outputs) for teacher in teachers]
+        answers = [self.asked(number, teacher, self.rows) for number, teacher in enumerate(teachers)]
         return rows_of_one(np.mean(answers, axis=0))
+
+    def asked(self, number: int, teacher: FittedModel, rows: Any) -> Matrix:
+        """What one teacher says of rows."""
+        try:
+            answer = teacher.predict_proba(rows, self.n_outputs)
+        except Exception as reason:
+            # Whatever an arbitrary estimator raises, its user needs to know whose it is.
+            raise self.silent(number, f"{type(reason).__name__}: {reason}") from reason
+        if not np.isfinite(answer).all():
+            raise self.silent(number, "some of its probabilities are no numbers")
+        return answer
+
+    def silent(self, number: int, why: str) -> ModelError:
+        """The words for a teacher that does not say how sure it is."""
+        return ModelError(
+            f"{self.teachers[number].who} was asked how probable it finds the classes of the public rows and gave no "
+            f"answer ({why}). Choose another family, or voting='consistent', which only asks for the class."
+        )
 
     def studying(self, said: Matrix) -> Problem:
         """The student of what the teachers said."""

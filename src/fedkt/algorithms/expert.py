@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from fedkt.algorithms.distil import SoftLesson, gives_probabilities, learn_distributions
 from fedkt.algorithms.fedkt import Ask, FedKT, number_of_queries
 from fedkt.algorithms.levels import check_voting, count_noise, default_subsets
-from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students
+from fedkt.algorithms.pate import TIES, Lesson, fingerprint, learn_students
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError
 from fedkt.experts import (
     Matrix,
+    named_shares,
     pooled_posterior,
     pulled_back,
     rows_of_one,
@@ -35,7 +36,7 @@ from fedkt.experts import (
 from fedkt.federation import Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.ensemble import Problem, fit_group, is_neural
+from fedkt.models.ensemble import is_neural, learns_distributions
 from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
 from fedkt.parallel import Progress
 from fedkt.privacy import Release
@@ -92,14 +93,15 @@ class ExpertFedKT(FedKT):
         return roles(found.student, teacher=found.student)
 
     def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
-        """What this party has yet to teach: without noise how sure its teachers are, where they say."""
+        """What this party has yet to teach: without noise how sure its teachers are, if they can say."""
         lessons = super().lessons(party, chosen)
-        if self.level != "L0" or not gives_probabilities(chosen.teacher):
+        soft = gives_probabilities(chosen.teacher) and learns_distributions(chosen.student)
+        if self.level != "L0" or not soft:
             return lessons
         return [SoftLesson(party, each.partition, chosen, self.subsets) for each in lessons]
 
     def learn(self, lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
-        """The student of each lesson: of distributions or, where teachers only name a class, of labels."""
+        """The student of each lesson: of distributions or of labels."""
         soft = [each for each in lessons if isinstance(each, SoftLesson)]
         hard = [each for each in lessons if not isinstance(each, SoftLesson)]
         sure = iter(learn_distributions(soft, jobs=jobs, progress=progress))
@@ -149,12 +151,9 @@ class ExpertFedKT(FedKT):
             voting, opinions = self.opinions(server, bundles)
             scores = self.weigh(server, voting, opinions)
             labels = winners(scores, server.rng(0, TIES))
-            final = self.final_model(server)
-            if any(map(says_how_sure_of_all, voting)) and is_neural(final):
-                server.diary.figures["labels"] = [(None, labels)]
-                taught = Problem(final, server.public, scores, server.rng(0, STUDY), None, "The server's final model")
-                return Bundle("server", server.classes, tuple(fit_group([taught], len(server.classes))))
-            return Bundle("server", server.classes, (self.study(server, labels),))
+            soft = any(map(says_how_sure_of_all, voting)) and is_neural(self.final_model(server))
+            final = self.study(server, labels, known=scores if soft else None)
+            return Bundle("server", server.classes, (final,))
 
     def asking(self) -> Ask:
         """How students are asked."""
@@ -176,21 +175,22 @@ class ExpertFedKT(FedKT):
             said if sure else doubted(said, own)
             for said, sure, own in zip(opinions, soft, rows_of_one(counts), strict=True)
         ]
-        scores = pooled_posterior(heard, shares_of(counts))
+        shares = shares_of(counts)
+        scores = pooled_posterior(heard, shares)
         if any(soft):
             tell_who_only_votes(server, voting, soft)
         describe(server, voting, counts)
-        return pull_back(server, scores)
+        return pull_back(server, scores, named_shares(heard, rows_of_one(scores @ shares.T)))
 
 
-def pull_back(server: Server, scores: Matrix) -> Matrix:
+def pull_back(server: Server, scores: Matrix, expected: Matrix) -> Matrix:
     """The scores, pulled back where the class shares of their labels stray too far; the report says so."""
-    moved, strayed, left = pulled_back(scores)
+    moved, strayed, left = pulled_back(scores, expected)
     server.diary.figures["strayed"] = strayed
     if moved is not scores:
         server.diary.say(
-            f"The labels' class shares strayed by {strayed:.1%} from how probable the parties find the classes on the "
-            f"public rows, and were pulled back to {left:.1%}. Rows on which all agree were not touched."
+            f"The labels' class shares strayed by {strayed:.1%} from how often the parties name the classes on public "
+            f"rows like their own, and were pulled back to {left:.1%}."
         )
     return moved
 

@@ -192,8 +192,17 @@ class FedKT(Algorithm):
         """Who studies at the server, untrained."""
         return suited(roles(self.model, final=self.final).final, server.public, server.image)
 
-    def study(self, server: Server, labels: Labels, queries: Labels | None = None) -> FittedModel:
-        """The final model of the labelled public rows; rows that got no answer are left out."""
+    def study(
+        self,
+        server: Server,
+        labels: Labels,
+        queries: Labels | None = None,
+        known: NDArray[np.float64] | None = None,
+    ) -> FittedModel:
+        """The final model of the labelled public rows; rows that got no answer are left out.
+
+        It learns the labels or, where they are given, the distributions they were taken from.
+        """
         server.diary.figures["labels"] = [(queries, labels)]
         answered = np.flatnonzero(labels != NO_VOTE)
         if len(answered) == 0:
@@ -203,7 +212,7 @@ class FedKT(Algorithm):
         problem = Problem(
             self.final_model(server),
             server.public,
-            labels[answered],
+            labels[answered] if known is None else known[answered],
             server.rng(0, STUDY),
             some,
             "The server's final model",

@@ -25,12 +25,12 @@ from fedkt.algorithms.expert import ExpertFedKT, describe, pull_back
 from fedkt.algorithms.fedkt import Ask, student_name
 from fedkt.algorithms.pate import CUT, TEACH, Lesson
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError
-from fedkt.experts import Matrix, rows_of_one
+from fedkt.errors import ConfigurationError, ModelError
+from fedkt.experts import Matrix, named_shares, rows_of_one
 from fedkt.federation import Party, Server, stacked
 from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.catalogue import Roles
-from fedkt.models.ensemble import Problem
+from fedkt.models.ensemble import Problem, learns_distributions
 from fedkt.models.prediction import probabilities_of_all, says_how_sure
 from fedkt.votes import Labels
 
@@ -56,6 +56,7 @@ class NotMineFedKT(ExpertFedKT):
     def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
         """What this party has yet to teach its student."""
         self.check()
+        check_family(party, chosen)
         return [] if student_name(0) in party.shelf else [WhoseRows(party, 0, chosen, self.subsets)]
 
     def bundle(self, party: Party) -> Bundle:
@@ -69,14 +70,24 @@ class NotMineFedKT(ExpertFedKT):
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """What the parties say together about each public row, pulled back where its labels stray."""
         total = np.zeros((len(opinions[0]), len(server.classes)))
-        counts = []
+        counts, whose = [], []
         for bundle, said in zip(voting, opinions, strict=True):
             word = self.believed(bundle.sender, claimed(said))
             # Summed over the public rows, p(y|x) / p(not mine|x) is the number of the party's rows of class y.
             counts.append(word.sum(axis=0))
+            whose.append(word.sum(axis=1))
             total += word
         describe(server, voting, np.array(counts))
-        return pull_back(server, rows_of_one(total))
+        claims = total.sum(axis=1, keepdims=True)
+        unclaimed = int(np.sum(claims <= 0))
+        if unclaimed == len(total):
+            raise ModelError("All students say of every public row that it is not like their party's rows.")
+        if unclaimed:
+            server.diary.say(f"{unclaimed} public rows are like no party's rows, all students say, and are left out.")
+        # A row that nobody claims has no label, rather than any.
+        owned = np.where(claims > 0, claims, 1.0)
+        expected = named_shares((said[:, :-1] for said in opinions), np.stack(whose, axis=1) / owned)
+        return pull_back(server, total / owned, expected)
 
     def believed(self, name: str, claims: Matrix) -> Matrix:
         """A party's word as far as it counts: what it claims must not come from more rows than it may have."""
@@ -107,11 +118,6 @@ class WhoseRows(SoftLesson):
     def teachers(self) -> list[Problem]:
         """A teacher for each fold of the public rows, which has seen the other ones."""
         party, own = self.party, len(self.party.y)
-        if not gives_probabilities(self.chosen.teacher):
-            raise ConfigurationError(
-                f"Party {party.name!r}: a teacher of the family {type(self.chosen.teacher).__name__} does not say how "
-                "sure it is, which expert voting without counts needs. Choose another family, or another voting."
-            )
         rows = stacked([party.X, party.public])
         labels = np.concatenate([party.y, np.full(self.n_public, self.n_outputs - 1)])
         problems = []
@@ -125,13 +131,27 @@ class WhoseRows(SoftLesson):
     def said(self, teachers: Sequence[FittedModel]) -> Matrix:
         """What the teachers say of the public rows, each of those that it has not seen."""
         found = np.zeros((self.n_public, self.n_outputs))
-        for fold, teacher in zip(self.folds, teachers, strict=True):
+        for number, (fold, teacher) in enumerate(zip(self.folds, teachers, strict=True)):
             if len(fold):
-                answer = teacher.predict_proba(take_rows(self.party.public, fold), self.n_outputs)
+                answer = self.asked(number, teacher, take_rows(self.party.public, fold))
                 # As if it had learned all public rows as "not mine", not only those of the other folds.
                 answer[:, -1] *= self.n_public / max(self.n_public - len(fold), 1)
                 found[fold] = answer
         return rows_of_one(found)
+
+
+def check_family(party: Party, chosen: Roles) -> None:
+    """Refuse a teacher that cannot say how sure it is, and a student that cannot learn it."""
+    lack = None
+    if not gives_probabilities(chosen.teacher):
+        lack = f"a teacher of the family {type(chosen.teacher).__name__} does not say how sure it is"
+    elif not learns_distributions(chosen.student):
+        lack = f"a student of the family {type(chosen.student).__name__} cannot learn how sure its teachers are"
+    if lack:
+        raise ConfigurationError(
+            f"Party {party.name!r}: {lack}, which expert voting without counts needs. Choose another family or "
+            "another voting."
+        )
 
 
 def claimed(said: NDArray[np.float32]) -> Matrix:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, fit_model, prepared, refusal, take_rows
-from fedkt.models.soft import fit_soft
+from fedkt.models.soft import fit_soft, weighing
 
 ENOUGH_FOR_TWO = 16
 """From so many networks on there are at least two stacks, so that two processes have something to do.
@@ -75,6 +75,11 @@ def is_neural(estimator: Any) -> bool:
     """Whether this is one of our networks. Whoever has one has imported torch already; nobody else has to."""
     loaded = sys.modules.get("fedkt.models.neural.classifier")
     return loaded is not None and isinstance(estimator, loaded.NeuralClassifier)
+
+
+def learns_distributions(estimator: Any) -> bool:
+    """Whether this can be trained on distributions over the classes."""
+    return is_neural(estimator) or weighing(estimator) is not None
 
 
 def suited(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:

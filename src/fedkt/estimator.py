@@ -179,7 +179,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         price = algorithm.price(
             public_rows=count_rows(public), classes=max(len(classes), 2), party_rows=sizes, delta=self.delta
         )
-        promise = statement(self.level, price, reproducible_noise=self.noise_seed is not None, counts=algorithm.counts)
+        promise = statement(
+            self.level,
+            price,
+            reproducible_noise=self.noise_seed is not None,
+            counts=algorithm.counts,
+            count_noise=algorithm.count_noise(count_rows(public)),
+        )
         told.extend(cautions(self.level, price, sizes))
         if price is not None and self.class_labels is None:
             told.append("The list of classes was taken from the private labels; declare it with class_labels.")

@@ -22,7 +22,7 @@ MOST_ROUNDS = 500
 SETTLED = 1e-4
 """The fixed point is reached when a step moves no probability by more."""
 BLOCK_VALUES = 2**22
-"""Numbers of the parties' posteriors that are worked on at once; rows have nothing to do with each other."""
+"""Numbers of the parties' posteriors that are worked on at once."""
 TOLERANCE = 0.02
 """How far the labels' class shares may stray from those expected, in total variation, before they are pulled back."""
 CHANCE = 1.5

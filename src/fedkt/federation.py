@@ -291,10 +291,10 @@ def stacked(tables: Sequence[Any]) -> Any:
         import pandas
 
         return pandas.concat(list(tables))
-    if hasattr(tables[0], "tocsr"):
-        from scipy.sparse import vstack
+    if any(hasattr(table, "tocsr") for table in tables):
+        from scipy.sparse import csr_array, vstack
 
-        return vstack(list(tables)).tocsr()
+        return vstack([table if hasattr(table, "tocsr") else csr_array(table) for table in tables]).tocsr()
     return np.concatenate([np.asarray(table) for table in tables])
 
 

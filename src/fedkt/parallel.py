@@ -59,6 +59,11 @@ def counted(progress: Progress | None, total: int) -> Callable[[int], None]:
     return more
 
 
+def part_of(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """The progress of a part of some work, of which so much was done before."""
+    return None if progress is None else lambda done, _: progress(before + done, total)
+
+
 def numbered(work: Callable[[Task], Result], index: int, task: Task) -> tuple[int, Result]:
     """A result with the number of its task."""
     return index, work(task)

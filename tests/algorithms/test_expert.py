@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
 from fedkt.algorithms.levels import calibrated
 from fedkt.bundle import Bundle, pack, unpack
-from fedkt.errors import BundleError, ConfigurationError, PrivacyError
+from fedkt.errors import BundleError, ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, seed_for
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
@@ -162,6 +163,39 @@ def test_a_single_teacher_is_of_its_students_family(skewed):
     assert type(ExpertFedKT("forest").chosen(parties[0]).teacher).__name__ == "RandomForestClassifier"
     assert isinstance(ExpertFedKT("forest", subsets=3).chosen(parties[0]).teacher, DecisionTreeClassifier)
     assert isinstance(ExpertFedKT("forest", teacher="tree").chosen(parties[0]).teacher, DecisionTreeClassifier)
+    own = replace(parties[0], model="forest")
+    assert type(ExpertFedKT("boosting", teacher="tree").chosen(own).teacher).__name__ == "RandomForestClassifier"
+
+
+def test_a_family_that_cannot_learn_distributions_learns_labels(skewed):
+    """Its students must not be worse for it: repeated rows under several labels ruin them."""
+    model = KNeighborsClassifier(1)
+    plain, _ = accuracy(FedKT(model, partitions=1, subsets=1), skewed)
+    weighed, _ = accuracy(ExpertFedKT(model), skewed)
+    assert weighed > plain
+
+
+@pytest.mark.parametrize(
+    ("teacher", "why"),
+    [
+        (lambda X: np.full((len(X), 3), np.nan), "no numbers"),
+        (lambda X: (_ for _ in ()).throw(NotImplementedError("later")), "NotImplementedError: later"),
+    ],
+    ids=["NaN", "raises"],
+)
+def test_a_teacher_that_does_not_say_how_sure_it_is_is_named(skewed, monkeypatch, teacher, why):
+    monkeypatch.setattr(DecisionTreeClassifier, "predict_proba", lambda self, X: teacher(X))
+    with pytest.raises(ModelError, match=rf"'p0', .*teacher.*{why}.*voting='consistent'"):
+        ExpertFedKT("tree").party_step(fresh(skewed[0])[0], None)
+
+
+def test_progress_counts_students_of_both_kinds_once(skewed):
+    parties = [replace(party, model=model) for party, model in zip(fresh(skewed[0])[:2], ("svm", "tree"), strict=True)]
+    seen = []
+    expert = ExpertFedKT("tree")
+    lessons = [lesson for party in parties for lesson in expert.lessons(party, expert.chosen(party))]
+    expert.learn(lessons, jobs=1, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_a_party_with_most_of_the_rows_is_named(skewed):
@@ -175,6 +209,11 @@ def test_a_party_with_most_of_the_rows_is_named(skewed):
     quiet = Server(server.public, server.classes, 99)
     ExpertFedKT("tree").server_step(quiet, bundles)
     assert not any("says it has" in note for note in quiet.diary.notes)
+    # One of two always has half of the rows.
+    halves = [replace(each, counts=(50, 50 + place, 0)) for place, each in enumerate(bundles[:2])]
+    two = Server(server.public, server.classes, 99)
+    ExpertFedKT("tree").server_step(two, halves)
+    assert not any("says it has" in note for note in two.diary.notes)
 
 
 @pytest.mark.parametrize(

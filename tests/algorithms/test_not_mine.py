@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import multivariate_normal
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, NotMineFedKT, fedkt_with
@@ -18,6 +20,7 @@ from fedkt.experts import rows_of_one
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel
 from fedkt.privacy import Laplace
+from fedkt.votes import NO_VOTE
 from skewed_parties import CLASSES, accuracy, fresh, labels_here_and_from_afar, skewed_parties
 
 FOREST = RandomForestClassifier(20, max_depth=6)
@@ -136,9 +139,9 @@ def test_who_claims_more_rows_than_it_may_have_is_scaled_down(skewed):
 
     bound = {"most_rows": {party.name: len(party.y) for party in parties}}
     (fooled, loud), (kept, quiet) = heard(boast), heard(boast, **bound)
-    assert any("'p7' says it has" in note for note in loud.notes)
+    assert any("'p7' claims by its student" in note for note in loud.notes)
     assert fooled < 0.6 < kept
-    assert not any("'p7' says it has" in note for note in quiet.notes)
+    assert not any("'p7' claims by its student" in note for note in quiet.notes)
     assert kept > heard(honest)[0] - 0.1
 
 
@@ -168,6 +171,60 @@ def test_what_it_cannot_do_is_refused(settings, why):
 def test_a_family_without_probabilities_is_refused_in_words(skewed):
     with pytest.raises(ConfigurationError, match=r"'p0'.*does not say how sure"):
         NotMineFedKT("svm").party_step(fresh(skewed[0])[0], None)
+    with pytest.raises(ConfigurationError, match=r"'p0'.*KNeighborsClassifier cannot learn"):
+        NotMineFedKT(KNeighborsClassifier()).party_step(fresh(skewed[0])[0], None)
+
+
+@pytest.mark.parametrize("final", ["logistic", "mlp"])
+def test_rows_that_nobody_claims_are_left_out(skewed, final):
+    if final == "mlp":
+        pytest.importorskip("torch")
+    parties, server, _ = skewed
+    bundles = [NotMineFedKT("logistic").party_step(party, None) for party in fresh(parties)[:2]]
+    lost = np.arange(len(server.public)) % 3 == 0
+
+    def heard(unclaimed):
+        sent = [
+            replace(each, models=(FittedModel(Without(each.models[0], unclaimed), np.arange(4), 2),))
+            for each in bundles
+        ]
+        side = Server(server.public, CLASSES, 99)
+        NotMineFedKT("logistic", final=final).server_step(side, sent)
+        return side.diary
+
+    diary = heard(lost)
+    ((_, labels),) = diary.figures["labels"]
+    assert np.array_equal(labels == NO_VOTE, lost)
+    assert any(f"{lost.sum()} public rows are like no party's" in note for note in diary.notes)
+    with pytest.raises(ModelError, match="of every public row"):
+        heard(np.ones_like(lost))
+
+
+class Without:
+    """A student that is sure that some rows are not its party's."""
+
+    def __init__(self, model, rows):
+        self.model, self.rows, self.classes_ = model, rows, np.arange(4)
+
+    def predict(self, X):
+        return self.predict_proba(X).argmax(axis=1)
+
+    def predict_proba(self, X):
+        said = self.model.predict_proba(X, 4)
+        said[self.rows] = [0, 0, 0, 1]
+        return said
+
+
+def test_dense_rows_go_with_sparse_public_ones(skewed):
+    parties, server, _ = skewed
+    dense, mixed = (
+        [replace(party, public=kind(party.public)) for party in fresh(parties)[:2]] for kind in (np.array, csr_array)
+    )
+    said = [
+        [NotMineFedKT("tree").party_step(party, None).models[0].predict(server.public) for party in each]
+        for each in (dense, mixed)
+    ]
+    assert np.array_equal(*said)
 
 
 @pytest.mark.parametrize("n_public", [1, 2, 40])

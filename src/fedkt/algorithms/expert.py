@@ -38,7 +38,7 @@ from fedkt.models.base import FittedModel, count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_neural, learns_distributions
 from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
-from fedkt.parallel import Progress
+from fedkt.parallel import Progress, part_of
 from fedkt.privacy import Release
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
@@ -48,8 +48,6 @@ COUNTS_STREAM = 0xC0417
 """What a party's generator of noise draws with this number: the noise on its class counts."""
 BELIEF = 0.9
 """How sure a student counts as that only names a class."""
-HEAVY = 0.5
-"""A party with more than this part of all rows outvotes the others together, and the report says so."""
 
 
 class ExpertFedKT(FedKT):
@@ -87,7 +85,7 @@ class ExpertFedKT(FedKT):
     def chosen(self, party: Party) -> Roles:
         """Who teaches and who studies at this party."""
         found = super().chosen(party)
-        if self.subsets > 1 or self.teacher is not None:
+        if self.subsets > 1 or (self.teacher is not None and party.model is None):
             return found
         # A tree is the usual teacher because many of them disagree usefully; one alone only knows less.
         return roles(found.student, teacher=found.student)
@@ -104,21 +102,24 @@ class ExpertFedKT(FedKT):
         """The student of each lesson: of distributions or of labels."""
         soft = [each for each in lessons if isinstance(each, SoftLesson)]
         hard = [each for each in lessons if not isinstance(each, SoftLesson)]
-        sure = iter(learn_distributions(soft, jobs=jobs, progress=progress))
-        named = iter(learn_students(hard, jobs=jobs, progress=progress))
+        models = [sum(len(each.teachers) + 1 for each in kind) for kind in (soft, hard)]
+        sure = iter(learn_distributions(soft, jobs=jobs, progress=part_of(progress, 0, sum(models))))
+        named = iter(learn_students(hard, jobs=jobs, progress=part_of(progress, models[0], sum(models))))
         return [next(sure if isinstance(each, SoftLesson) else named) for each in lessons]
 
     def releases(self, *, public_rows: int, classes: int, party_rows: Sequence[int]) -> set[tuple[Release, ...]]:
         """What each owner of a budget releases with noise: at L2 every party its class counts as well."""
         found = super().releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
-        if self.level != "L2":
+        noise = self.count_noise(public_rows)
+        if noise is None:
             return found
-        beside = counts_release(self.count_noise(public_rows), classes)
+        beside = counts_release(noise, classes)
         return {(*votes, beside) for votes in found}
 
-    def count_noise(self, public_rows: int) -> GaussianCounts:
+    def count_noise(self, public_rows: int) -> GaussianCounts | None:
         """The noise on a party's class counts at level L2: as agreed on, else as the votes' noise suggests."""
-        assert self.noise is not None
+        if self.level != "L2" or self.noise is None:
+            return None
         if self.count_sigma is not None:
             return GaussianCounts(self.count_sigma)
         return count_noise(self.noise, self.partitions * number_of_queries(self.queries, public_rows))
@@ -134,11 +135,12 @@ class ExpertFedKT(FedKT):
         def count() -> NDArray[np.int64]:
             return np.bincount(party.y, minlength=n_classes)
 
-        if self.level != "L2":
+        noise = self.count_noise(count_rows(party.public))
+        if noise is None:
             return tuple(int(each) for each in count())
         return party.ledger.release_counts(
             count,
-            self.count_noise(count_rows(party.public)),
+            noise,
             classes=n_classes,
             rng=party.noise_rng(COUNTS_STREAM),
             noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
@@ -177,9 +179,8 @@ class ExpertFedKT(FedKT):
         ]
         shares = shares_of(counts)
         scores = pooled_posterior(heard, shares)
-        if any(soft):
-            tell_who_only_votes(server, voting, soft)
-        describe(server, voting, counts)
+        tell_who_only_votes(server, voting, soft)
+        describe(server, voting, counts, "says it has")
         return pull_back(server, scores, named_shares(heard, rows_of_one(scores @ shares.T)))
 
 
@@ -214,17 +215,20 @@ def doubted(votes: NDArray[np.float32], own: Matrix) -> NDArray[np.float32]:
 
 
 def tell_who_only_votes(server: Server, voting: Sequence[Bundle], soft: Sequence[bool]) -> None:
-    """Say whose students name a class without saying how sure they are, where others do."""
+    """Say whose students name a class without saying how sure they are."""
     quiet = [bundle.sender for bundle, sure in zip(voting, soft, strict=True) if not sure]
     if quiet:
         server.diary.say(
-            f"The students of {', '.join(map(repr, quiet[:20]))} only name a class; the others say how sure they are. "
+            f"The students of {', '.join(map(repr, quiet[:20]))}{' and others' * (len(quiet) > 20)} only name a class. "
             f"Their word counts as {BELIEF:.0%} sure."
         )
 
 
-def describe(server: Server, voting: Sequence[Bundle], counts: Matrix) -> None:
-    """Write down how much each party weighs and on which class most, and who outweighs all others together."""
+def describe(server: Server, voting: Sequence[Bundle], counts: Matrix, says: str) -> None:
+    """Write down how much each party weighs and on which class most, and who outweighs all others by far.
+
+    That is, who has more than halfway from an equal part to everything.
+    """
     figures, shares = server.diary.figures, shares_of(counts)
     figures["voters"] = len(voting)
     figures["weights"] = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
@@ -233,10 +237,10 @@ def describe(server: Server, voting: Sequence[Bundle], counts: Matrix) -> None:
         for bundle, share in zip(voting, shares, strict=True)
     }
     for bundle, part in zip(voting, counts.sum(axis=1) / max(counts.sum(), 1.0), strict=True):
-        if part > HEAVY and len(voting) > 1:
+        if len(voting) > 1 and part > (1 + 1 / len(voting)) / 2:
             server.diary.say(
-                f"Party {bundle.sender!r} says it has {part:.0%} of all rows, so its word outweighs all others. Make "
-                "sure that this is so: nobody can check it from here."
+                f"Party {bundle.sender!r} {says} {part:.0%} of all rows, so its word outweighs all others together. "
+                "The server cannot check that: make sure that it is so."
             )
 
 

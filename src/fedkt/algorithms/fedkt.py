@@ -27,6 +27,7 @@ from fedkt.models.ensemble import Problem, fit_group, is_neural, suited
 from fedkt.models.prediction import predict_all
 from fedkt.parallel import Progress, in_parallel
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
+from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 
 Ask = Callable[[tuple[Sequence[Any], Any, int]], list[Any]]
@@ -116,6 +117,10 @@ class FedKT(Algorithm):
         # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
         prices = [price_together(releases, delta, adaptive=self.counts) for releases in owners]
         return max(prices, key=lambda each: each.epsilon) if prices else None
+
+    def count_noise(self, public_rows: int) -> GaussianCounts | None:
+        """The noise on a party's class counts, None where none are sent with noise."""
+        return None
 
     def together(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""

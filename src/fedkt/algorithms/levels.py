@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy import UNITS, Noise, Price, Release, make_noise, price_together
+from fedkt.privacy import UNITS, ConfidentGaussian, Noise, Price, Release, make_noise, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
@@ -143,12 +143,16 @@ def count_noise(noise: Noise, votes: int) -> GaussianCounts:
 
     As Gaussian mechanisms, k votes of spread σ have μ² = 2k/σ² and one histogram of spread τ has 2/τ².
     """
-    scale = dict(noise.scale)
-    spread = {
-        "laplace": lambda: math.sqrt(2) / scale["gamma"],
-        "gumbel": lambda: math.pi / (math.sqrt(6) * scale["theta"]),
-    }.get(noise.name, lambda: scale["sigma"])()
-    return GaussianCounts(spread / math.sqrt(COUNTS_PART * votes))
+    if isinstance(noise, ConfidentGaussian):
+        squared = noise.gdp_of(votes) ** 2
+    else:
+        scale = dict(noise.scale)
+        spread = {
+            "laplace": lambda: math.sqrt(2) / scale["gamma"],
+            "gumbel": lambda: math.pi / (math.sqrt(6) * scale["theta"]),
+        }.get(noise.name, lambda: scale["sigma"])()
+        squared = 2 * votes / spread**2
+    return GaussianCounts(math.sqrt(2 / (COUNTS_PART * squared)))
 
 
 def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class NotMineFedKT(ExpertFedKT):
             counts.append(word.sum(axis=0))
             whose.append(word.sum(axis=1))
             total += word
-        describe(server, voting, np.array(counts))
+        describe(server, voting, np.array(counts), "claims by its student")
         claims = total.sum(axis=1, keepdims=True)
         unclaimed = int(np.sum(claims <= 0))
         if unclaimed == len(total):

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fedkt.algorithms.distil import SoftLesson, learn_distributions
-from fedkt.algorithms.pate import PATE, suited_roles
+from fedkt.algorithms.pate import PATE, TIES, suited_roles
 from fedkt.bundle import Bundle
 from fedkt.experts import Matrix
 from fedkt.federation import Party
 from fedkt.models.catalogue import roles
 from fedkt.models.ensemble import Problem, is_neural
+from fedkt.votes import winners
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class FinalLesson(SoftLesson):
     def studying(self, said: Matrix) -> Problem:
         """The student of what the teachers said."""
         problem = super().studying(said)
-        return problem if is_neural(problem.estimator) else replace(problem, y=problem.labels)
+        if is_neural(problem.estimator):
+            return problem
+        return replace(problem, y=winners(said, self.party.rng(self.partition, TIES)))
 
 
 class SoftPATE(PATE):

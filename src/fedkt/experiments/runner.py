@@ -78,14 +78,19 @@ def run(
         mu=full.mu,
         learning_rate=full.learning_rate,
     )
-    price = None
+    price = on_counts = None
     if isinstance(algorithm, FedKT):
         algorithm.check()
         price = algorithm.price(
             public_rows=len(data.X_public), classes=len(data.classes), party_rows=sizes, delta=full.delta
         )
+        on_counts = algorithm.count_noise(len(data.X_public))
     promise = statement(
-        full.level, price, reproducible_noise=price is not None, counts=getattr(algorithm, "counts", False)
+        full.level,
+        price,
+        reproducible_noise=price is not None,
+        counts=getattr(algorithm, "counts", False),
+        count_noise=on_counts,
     )
     cautioned = cautions(full.level, price, sizes)
     for each in cautioned:
@@ -185,8 +190,10 @@ def epochs_of(models: Iterable[Any]) -> int | str | None:
 def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:
     """The paper's data-dependent ε of a simulated run (confidential: it depends on the votes)."""
     noise = make_noise(setting.mechanism or "", dict(setting.scale))
-    if not isinstance(noise, Laplace):
-        raise ConfigurationError("The paper's data-dependent epsilon is for laplace noise with a given --gamma.")
+    if not isinstance(noise, Laplace) or setting.algorithm != "fedkt":
+        raise ConfigurationError(
+            "The paper's data-dependent epsilon is for the votes of fedkt, with laplace noise of a given --gamma."
+        )
     if setting.level == "L1":
         return diagnose(outcome.server.bare_votes[0], noise, setting.delta)
     votes = [np.concatenate(diary.bare_votes) for diary in outcome.parties.values()]

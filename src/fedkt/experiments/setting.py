@@ -85,11 +85,13 @@ class Setting:
             raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
         if self.party_models and self.algorithm not in ("fedkt", *EXPERT, "solo"):
             raise ConfigurationError(
-                f"Algorithm {self.algorithm!r} uses one model for all; only fedkt, fedkt-expert and solo take "
+                f"Algorithm {self.algorithm!r} uses one model for all; only fedkt (with any voting) and solo take "
                 "--party-models."
             )
         if self.level != "L0" and self.algorithm not in ("fedkt", *EXPERT):
-            raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; only fedkt does.")
+            raise ConfigurationError(
+                f"Algorithm {self.algorithm!r} has no private level; only fedkt and fedkt-expert have."
+            )
         if self.algorithm in ONE_SHOT and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
         if not 0 < self.public_share <= 1:
@@ -104,6 +106,7 @@ class Setting:
                 "choose another partition."
             )
         shape = self.level, "expert" if self.algorithm in EXPERT else "consistent"
+        whole = self.algorithm == "fedkt-expert-no-counts"
         return replace(
             self,
             model=self.model or about.model,
@@ -114,8 +117,8 @@ class Setting:
             distil_epochs=self.distil_epochs if self.algorithm == "feddf" else None,
             mu=self.mu if self.algorithm in PULLED else None,
             participation=1.0 if self.algorithm in ONE_SHOT else self.participation,
-            partitions=default_partitions(*shape) if self.partitions is None else self.partitions,
-            subsets=default_subsets(*shape) if self.subsets is None else self.subsets,
+            partitions=default_partitions(*shape) if self.partitions is None or whole else self.partitions,
+            subsets=default_subsets(*shape) if self.subsets is None or whole else self.subsets,
         )
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from fedkt.report import Report
 
 BOUNDS = ("solo", "pate", "pate-soft", "centralised")
+"""Nothing travels in these: a party alone, or rows that nobody may pool."""
 ONE_MESSAGE = ("fedkt", "fedkt-expert", "fedkt-expert-no-counts")
 """Methods whose parties send their students, once, and are sent nothing."""
-"""Nothing travels in these: a party alone, or rows that nobody may pool."""
 ONE_MODEL_DOWN = ("fedavg", "fedprox", "feddf", "pfnm", "fedkt-prox")
 """Methods whose server sends one network and nothing else; SCAFFOLD sends a control variate with it."""
 OF_THE_BEST = (0.80, 0.85, 0.90)

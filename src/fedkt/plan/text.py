@@ -34,7 +34,7 @@ COUNTED = (
 )
 GUESSED = ("  A student tells by what it finds its party's own about how many rows of each label the party has.",)
 UNPROTECTED = (
-    "  Level L0 adds no noise: epsilon is infinite. A student is trained on labels that the party's rows decided,",
+    "  Level L0 adds no noise: epsilon is infinite. A student is trained on what the party's rows say of public rows,",
     "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
     "  bundles only to a server you trust with that, over a channel you trust.",
 )
@@ -184,6 +184,12 @@ def _at_a_party(plan: Plan, students: str, asked: str) -> str:
             "the party's at all, and a student learns that."
         )
     s, t = plan.partitions, plan.subsets
+    if plan.soft and plan.level == "L0":
+        teaches = "a teacher on all its rows" if t == 1 else f"a teacher on each of {t} parts of its rows"
+        return (
+            f"Each party trains {teaches} and asks how probable it finds the classes of each public row. A student "
+            f"learns these probabilities or, in families that cannot, the likeliest class: {students} a party."
+        )
     return (
         f"Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
         f"the {t} vote on {asked if plan.level == 'L2' else 'the public rows'}, "
@@ -219,8 +225,8 @@ def promised(plan: Plan) -> list[str]:
     noise = plan.count_noise()
     if noise is not None:
         lines += _wrapped(
-            f"Every party's class counts leave with Gaussian noise (sigma {noise.sigma:.4g} rows), which is in this "
-            "price."
+            f"With them every party's class counts leave, with Gaussian noise (sigma {noise.sigma:.4g} rows). They are "
+            "in this price."
         )
     if plan.level == "L2":
         lines += _wrapped(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
+from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Price
 
 PROTECTS = {
@@ -58,6 +59,8 @@ class Statement:
     releases: int | None = None
     counts: bool = False
     """Whether every party also told how many rows of each class it has: as they are at L0, with noise at L2."""
+    count_sigma: float | None = None
+    """The Gaussian noise on them, in rows; it is in the price."""
 
     def as_dict(self) -> dict[str, object]:
         """The statement as plain JSON values."""
@@ -77,8 +80,8 @@ class Statement:
             f"classes, by the accountant '{self.accountant}'. Protected: {self.protects}. Private: {self.satisfies}. "
             f"To be trusted: {self.trusted}. {self.not_protected}"
         )
-        if self.counts:
-            words += " One of the noisy labels stands for the party's class counts, which left with noise too."
+        if self.count_sigma is not None:
+            words += f" With it every party's class counts left, with Gaussian noise (sigma {self.count_sigma:g} rows)."
         if self.total_epsilon is not None and self.releases is not None:
             words += (
                 f" This release alone; all {self.releases} in the ledger so far cost epsilon "
@@ -106,8 +109,9 @@ def statement(
     total_epsilon: float | None = None,
     releases: int | None = None,
     counts: bool = False,
+    count_noise: GaussianCounts | None = None,
 ) -> Statement:
-    """The statement for a level and the price of what was released at it; `counts` were told besides."""
+    """The statement for a level and the price of what was released at it, class counts with their noise included."""
     words = (PROTECTS[level], SATISFIES[level], TRUSTED[level], NOT_PROTECTED[level])
     if price is None or not math.isfinite(price.epsilon):
         return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise, counts=counts)
@@ -129,4 +133,5 @@ def statement(
         total_epsilon=total_epsilon,
         releases=releases,
         counts=counts,
+        count_sigma=None if count_noise is None else count_noise.sigma,
     )

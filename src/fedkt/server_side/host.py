@@ -144,7 +144,14 @@ def run_server(
         noise.hold(diary.figures["labels"][0][1])
     price = door.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(door) if plan.level == "L1" else largest_total(voting)) or (None, None)
-    promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=plan.counts)
+    promise = statement(
+        plan.level,
+        price,
+        total_epsilon=total,
+        releases=releases,
+        counts=plan.counts,
+        count_noise=plan.count_noise(),
+    )
     open_figures = plan.level != "L1"
     told = silent if open_figures else bare_reasons(silent)
     shown = {why: told[name] for name, why in silent.items()}

@@ -23,7 +23,7 @@ import numpy as np
 from fedkt.errors import PrivacyError
 from fedkt.privacy.accountant import check_delta, gdp, price, rdp
 from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.price import Price, Release
 
 
@@ -52,7 +52,7 @@ def merged(releases: Sequence[Release]) -> list[Release]:
 
 
 def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool = False) -> Price:
-    """The price of all releases at δ; its `release` is the first kind with the queries of all.
+    """The price of all releases at δ; its `release` is the first kind with all queries that were voted on.
 
     `adaptive` keeps to what also holds, as a filter, when releases are chosen by what earlier ones said.
     """
@@ -83,7 +83,8 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
         share = delta / len(groups)
         answers["shares of δ"] = sum(price(each, share).epsilon for each in groups)
     best = min(answers, key=lambda name: answers[name])
-    whole = replace(groups[0], queries=sum(each.queries for each in groups))
+    votes = [each for each in groups if not isinstance(each.noise, GaussianCounts)]
+    whole = replace(votes[0], queries=sum(each.queries for each in votes)) if votes else groups[0]
     return Price(answers[best], delta, f"{best} over {len(groups)} kinds of release", whole, answers)
 
 

@@ -10,13 +10,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
-from fedkt.algorithms.levels import calibrated
+from fedkt.algorithms.levels import calibrated, count_noise
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, seed_for
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
-from fedkt.privacy import Gaussian, Laplace, Ledger, Release, price_together
+from fedkt.privacy import ConfidentGaussian, Gaussian, Laplace, Ledger, Release, price_together
 from fedkt.privacy.accountant.gdp import from_mu
 from fedkt.privacy.gaussian import GaussianCounts
 from skewed_parties import CLASSES, accuracy, fresh, labels_here_and_from_afar, skewed_parties
@@ -265,6 +265,12 @@ def test_released_counts_are_never_priced_as_if_only_a_winner_left(classes):
     assert np.isinf(found.accountants["arg-max"])
     # A Gaussian mechanism of sensitivity √2.
     assert found.epsilon == pytest.approx(from_mu(np.sqrt(2) / 3.0, 1e-5), rel=1e-3)
+
+
+def test_counts_cost_a_twentieth_beside_votes_of_which_only_some_are_answered():
+    votes = ConfidentGaussian(threshold=10, sigma_test=60, sigma=10, answers=50)
+    assert 2 / count_noise(votes, 1000).sigma ** 2 == pytest.approx(votes.gdp_of(1000) ** 2 / 20)
+    assert 2 / count_noise(Gaussian(10), 1000).sigma ** 2 == pytest.approx(2 * 1000 / 10**2 / 20)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])

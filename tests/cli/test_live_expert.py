@@ -50,6 +50,7 @@ def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federatio
     assert (plan.partitions, plan.subsets, plan.parties[0].rows) == (1, 1, 60)
     said = plan.explain()
     assert "the rows of each class" in said
+    assert "on the winning labels" not in " ".join(said.split()), "students learn probabilities"
     assert "tells the server how many of its rows have each label" in said
     assert "row counts stay with" not in " ".join(said.split())
     assert sum(bundle_of(federation, "north").counts) == 60
@@ -124,7 +125,10 @@ def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
     plan = read_plan(tmp_path / "plan.toml")
     assert plan.price().epsilon > bare
     assert plan.budget >= plan.price().epsilon
-    assert "class counts leave with Gaussian noise" in " ".join(plan.explain().split())
+    said, sigma = " ".join(plan.explain().split()), plan.count_noise().sigma
+    assert "on 20 released labels" in said
+    assert f"class counts leave, with Gaussian noise (sigma {sigma:.4g} rows)" in said
+    assert "on the winning labels" in said
     sent = json.loads(party(tmp_path, "north", "--json").out)
     assert sent["epsilon"] == pytest.approx(plan.price().epsilon)
     assert sent["releases"] == 2
@@ -139,7 +143,9 @@ def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
     made = json.loads(server(tmp_path, "--json").out)
     assert made["epsilon"] == pytest.approx(plan.price().epsilon)
     assert set(made["votes"]["weights"]) == set(NAMES)
-    assert "class counts, which left with noise too" in made["privacy"]
+    assert "20 noisy labels of gaussian (sigma 3)" in made["privacy"]
+    assert f"class counts left, with Gaussian noise (sigma {sigma:g} rows)" in made["privacy"]
+    assert (made["privacy_statement"]["queries"], made["privacy_statement"]["count_sigma"]) == (20, sigma)
     claim = bundle_of(tmp_path, "north").claim
     short = replace(bundle_of(tmp_path, "north"), claim=claim.model_copy(update={"releases": 1}))
     (tmp_path / "inbox" / "north.fedkt").write_bytes(repacked(short))

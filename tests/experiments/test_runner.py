@@ -1,6 +1,7 @@
 """Runs: reproducible, resumable, and refused in words."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.experiments import runner
 from fedkt.experiments.results import summarise
 from fedkt.experiments.runner import run, run_all
-from fedkt.experiments.setting import Setting
+from fedkt.experiments.setting import Setting, fingerprint
 from real_data import DATA_DIR, needs_real_data
 
 QUICK = Setting("digits", model="tree", parties=3, partitions=1, subsets=2)
@@ -134,3 +135,8 @@ def test_adult_with_single_trees_learns_more_than_the_majority_class():
     report = run(Setting("adult", model="tree", parties=10, partition="even"), data_dir=DATA_DIR)
     assert report.accuracy > 0.82
     assert report.balanced_accuracy > 0.65
+
+
+def test_subsets_are_no_part_of_a_method_that_has_none():
+    asked = Setting("digits", "fedkt-expert-no-counts", partitions=3, subsets=5)
+    assert fingerprint(asked.filled()) == fingerprint(replace(asked, partitions=None, subsets=None).filled())

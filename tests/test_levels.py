@@ -306,6 +306,13 @@ def test_few_parties_and_a_large_delta_are_warned_of_with_numbers():
     assert "With 10 parties the noise" in cautions("L1", careless, [50] * 10)[0]
 
 
+@pytest.mark.parametrize("noise", [Gaussian(18.0), Laplace(0.05), Gumbel(0.05)], ids=str)
+def test_noise_that_drowns_the_votes_of_a_party_is_warned_of(noise):
+    few, many = (price(Release(noise, 40, voters, 2, "record"), 1e-5) for voters in (5, 100))
+    assert any("drowns the votes: where all 5 teachers" in each for each in cautions("L2", few, [500]))
+    assert not any("drowns" in each for each in cautions("L2", many, [500]))
+
+
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gumbel"])
 @pytest.mark.parametrize("level", ["L1", "L2"])
 def test_calibrated_noise_keeps_its_promise_and_wastes_little(level, mechanism):

@@ -172,7 +172,10 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                     "`public` is a data frame and X is not, so its columns cannot be matched by name. Pass both as "
                     "data frames, or both as arrays."
                 )
-            public = self._checked_rows(public, reset=False)
+            try:
+                public = self._checked_rows(public, reset=False)
+            except ValueError as reason:
+                raise DataError(f"`public` cannot be used: {reason}") from reason
         classes = tuple(range(len(self.classes_)))
         members = self._parties(X, codes, owners, public, classes, seed, told)
         sizes = [len(party.y) for party in members]

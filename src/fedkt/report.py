@@ -15,6 +15,8 @@ from fedkt.privacy import statement
 from fedkt.versions import versions as versions
 from fedkt.votes import NO_VOTE, Labels
 
+SHOWN_WEIGHTS = 10
+"""Parties whose weight is named."""
 NO_PRIVACY = str(statement("L0", None))
 
 
@@ -91,11 +93,28 @@ class Report:
                 lines.append(f"  {name}: {value:.2%}")
         if "unlabelled" in self.votes:
             lines.append(f"  public rows nobody could label: {self.votes['unlabelled']}, ties: {self.votes['ties']}")
+        if "weights" in self.votes:
+            lines.append(f"  {weights_in_words(self)}")
         lines.append(f"  privacy: {self.privacy}")
         if self.bytes_sent is not None:
             lines.append(f"  bytes sent: {self.bytes_sent:,}")
         lines.append(f"  seconds: {self.seconds:.1f}")
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+
+
+def weights_in_words(report: Report) -> str:
+    """How much each party weighs in a vote of experts, the heaviest first."""
+    weights = sorted(report.votes["weights"].items(), key=lambda each: -each[1])
+    most = report.votes.get("largest_shares", {})
+    said = [
+        f"{name} {100 * weight:.1f} %"
+        + (f" (of class {most[name][0]} {100 * most[name][1]:.0f} %)" if name in most else "")
+        for name, weight in weights[:SHOWN_WEIGHTS]
+    ]
+    more = f" and {len(weights) - SHOWN_WEIGHTS} more" if len(weights) > SHOWN_WEIGHTS else ""
+    return (
+        f"Weights: {', '.join(said)}{more} (a party's share of a class's rows, mean over the classes, and its largest)."
+    )
 
 
 def accuracies(models: Sequence[Any], X: Any, y: Labels) -> tuple[list[float], list[float]]:

@@ -224,8 +224,14 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
     assert all(each > 0.8 for each in made["party_accuracy"].values())
 
 
-def test_a_student_that_cannot_say_how_sure_it_is_is_refused_before_it_is_sent(tmp_path):
+@pytest.mark.parametrize("families", [("--model", "svm"), ("--party-model", "north=svm"), ("--teacher", "svm")])
+def test_families_that_cannot_say_how_sure_they_are_are_refused_before_the_plan_is_sent(tmp_path, families):
     build(tmp_path)
-    new_plan(tmp_path, "--force", "--voting", "expert-no-counts", "--model", "svm")
-    with pytest.raises(ConfigurationError, match="does not say how sure it is"):
-        party(tmp_path, "north")
+    with pytest.raises(PlanError, match="svm does not say how sure it is"):
+        new_plan(tmp_path, "--force", "--voting", "expert-no-counts", *families)
+
+
+def test_without_counts_more_rows_than_agreed_are_scaled_down_and_not_refused(tmp_path):
+    build(tmp_path)
+    new_plan(tmp_path, "--force", "--voting", "expert-no-counts", "--rows", "north=50")
+    assert "scaled down" in party(tmp_path, "north").err

@@ -545,7 +545,7 @@ def test_what_others_have_spent_in_the_same_ledger_is_told(two):
         (("--queries", "5"), "Level L0 adds no noise"),
         (("--level", "L1"), "Level L1 needs a noise"),
         (("--level", "L2", "--mechanism", "gaussian"), "Level L2 needs a noise"),
-        (("--level", "L2", "--sigma", "4"), "Level L2 needs a noise"),
+        (("--level", "L2", "--sigma", "4", "--gamma", "1"), "One noise at a time"),
         (("--level", "L2", "--mechanism", "gaussian", "--sigma", "4", "--epsilon", "2"), "not both"),
         (("--level", "L2", "--mechanism", "gaussian", "--gamma", "4"), "gaussian noise takes sigma"),
         (("--level", "L2", "--mechanism", "cauchy", "--gamma", "4"), "no noise 'cauchy'"),

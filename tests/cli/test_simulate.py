@@ -68,7 +68,19 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
 
 def test_compare_knows_what_simulate_does_by_default():
     assert usual_algorithms("L0") == "fedkt,fedkt-expert,solo,pate,centralised"
-    assert usual_algorithms("L1") == usual_algorithms("L2") == "fedkt,solo,pate,centralised"
+    assert usual_algorithms("L1") == "fedkt"
+    assert usual_algorithms("L2") == "fedkt,fedkt-expert"
+    for level, noise in (("L1", "--sigma"), ("L2", "--sigma")):
+        for algorithm in usual_algorithms(level).split(","):
+            words = ("simulate", "digits", *QUICK, "--algorithm", algorithm, "--level", level, noise, "4", "--json")
+            done = fedkt(*words, "--queries", "20")
+            assert json.loads(done.stdout)["privacy_statement"]["mechanism"] == "gaussian", done.stderr
+
+
+def test_what_is_named_twice_is_compared_once(tmp_path):
+    words = ("compare", "digits", *QUICK, "--algorithms", "fedkt,fedkt", "--seeds", "1,1", "--json")
+    done = json.loads(fedkt(*words, cwd=tmp_path).stdout)
+    assert [each["seeds"] for each in done["algorithms"]] == [[1]]
 
 
 def test_compare_fits_80_columns_and_draws_rounds(tmp_path):
@@ -94,7 +106,19 @@ def test_compare_fits_80_columns_and_draws_rounds(tmp_path):
         (("simulate", "digits", "--level", "L1"), "L1 needs a noise"),
         (("simulate", "digits", "--sigma", "3"), "L0 adds no noise"),
         (("simulate", "digits", "--level", "L1", "--mechanism", "laplace"), "gamma is missing"),
+        (("simulate", "digits", "--level", "L1", "--sigma", "3", "--gamma", "1"), "One noise at a time"),
         (("simulate", "digits", "--beta", "-1"), "beta"),
+        (("simulate", "digits", "--epochs", "3", "--mu", "0.1"), "--mu, --epochs would do nothing"),
+        (("simulate", "heart", "--beta", "0.3"), "--beta would do nothing"),
+        (
+            ("simulate", "digits", "--algorithm", "fedkt-expert-no-counts", "--subsets", "5"),
+            "--subsets would do nothing",
+        ),
+        (
+            ("simulate", "digits", "--level", "L2", "--gamma", "1", "--algorithm", "fedkt-expert", "--diagnostic"),
+            "votes of",
+        ),
+        (("compare", "digits", "--seeds", "7-3"), "--seeds"),
         (("simulate", "digits", "--parties", "5000"), "5000"),
         (("simulate", "digits", "--jobs", "0"), "--jobs"),
         (("compare", "digits", "--seeds", "some"), "--seeds"),
@@ -161,6 +185,16 @@ def test_ctrl_c_is_answered_in_words_and_with_code_130(tmp_path):
     assert running.returncode == 130
     assert "stopped" in err
     assert "Traceback" not in err
+
+
+def test_ctrl_c_while_a_model_is_trained_is_no_fault_of_the_model(monkeypatch):
+    from sklearn.tree import DecisionTreeClassifier
+
+    from fedkt.cli import stop
+
+    monkeypatch.setattr(DecisionTreeClassifier, "fit", lambda *_, **__: stop(2, None))
+    done = fedkt("simulate", "digits", *QUICK)
+    assert (done.returncode, "could not be trained" in done.stderr) == (130, False)
 
 
 def test_datasets_are_listed():

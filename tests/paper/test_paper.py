@@ -178,7 +178,7 @@ def test_runs_are_made_once_whoever_needs_them_and_resume(folder, monkeypatch):
     assert not (folder / "results" / "quick" / "twin.jsonl").exists()
     assert "private: cod-rna was left out: not here" in again.stderr
     listed = runner.invoke(app, ["paper", "list", "--quick", "--folder", str(folder), "--json"])
-    assert [(each["name"], each["made"]) for each in json.loads(listed.stdout)] == [
+    assert [(each["name"], each["made"]) for each in json.loads(listed.stdout)["plans"]] == [
         ("subsets", 1),
         ("twin", 1),
         ("private", 0),

@@ -15,6 +15,8 @@ from fedkt.privacy.statement import rounded_up
 COUNTS_PART = 0.05
 """What noisy class counts cost beside the votes: this part of their μ²."""
 MOST_TRIES = 8
+DROWNED = 0.75
+"""Below this chance that a unanimous vote survives the noise, labels are hardly worth learning."""
 FEW_PARTIES = 20
 """Below this the noise that protects one vote among so few drowns the others."""
 USELESS_EPSILON = 10.0
@@ -172,6 +174,14 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
             f"With {len(party_rows)} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
             "their votes: expect labels little better than chance. Party-level privacy needs many parties."
         )
+    elif level == "L2" and not isinstance(price.release.noise, ConfidentGaussian):
+        kept = float(price.release.noise.win_probability(price.release.voters))
+        if kept < DROWNED:
+            told.append(
+                f"The noise drowns the votes: where all {price.release.voters} teachers of a party agree, their label "
+                f"survives against one other class in {kept:.0%} of the cases. Useful labels need more subsets, fewer "
+                "queries or a larger epsilon."
+            )
     units = len(party_rows) if level == "L1" else sum(party_rows)
     if price.delta > 1 / units:
         told.append(

@@ -49,8 +49,11 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
-class Stopped(Exception):
-    """Ctrl-C was pressed. Our own exception, because the argument parser swallows KeyboardInterrupt in silence."""
+class Stopped(BaseException):
+    """Ctrl-C was pressed. Our own, because the argument parser swallows KeyboardInterrupt in silence.
+
+    No Exception, or what wraps the errors of an arbitrary classifier would take it for one of them.
+    """
 
 
 def stop(number: int, frame: object) -> None:

@@ -19,8 +19,8 @@ def compare(
         str | None,
         typer.Option(
             help="Comma-separated: fedkt, fedkt-expert, fedkt-expert-no-counts, solo, pate, pate-soft, centralised, "
-            "fedavg, fedprox, scaffold, feddf, pfnm, fedkt-prox. Default: fedkt,solo,pate,centralised, and "
-            "fedkt-expert where there is no noise."
+            "fedavg, fedprox, scaffold, feddf, pfnm, fedkt-prox. Default: fedkt,fedkt-expert,solo,pate,"
+            "centralised; at L2 fedkt,fedkt-expert, at L1 fedkt."
         ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds (5 means 0 to 4), or which: 3-7 or 0,2,9.")] = "5",
@@ -97,8 +97,8 @@ def compare(
         options.setting(
             context.params | ({"rounds": None} if algorithm in ONE_SHOT else {}), algorithm=algorithm, seed=seed
         )
-        for seed in chosen_seeds(seeds)
-        for algorithm in options.names(usual_algorithms(level) if algorithms is None else algorithms)
+        for seed in dict.fromkeys(chosen_seeds(seeds))
+        for algorithm in dict.fromkeys(options.names(usual_algorithms(level) if algorithms is None else algorithms))
     ]
     unsuited: dict[str, str] = {}
     if not settings:
@@ -145,6 +145,8 @@ def chosen_seeds(text: str) -> list[int]:
             return [int(part) for part in text.split(",") if part.strip()]
         if "-" in text:
             first, last = (int(part) for part in text.split("-"))
+            if last < first:
+                raise ValueError
             return list(range(first, last + 1))
         return list(range(int(text)))
     except ValueError:
@@ -154,7 +156,5 @@ def chosen_seeds(text: str) -> list[int]:
 
 
 def usual_algorithms(level: str) -> str:
-    """What is compared where nobody chose it: FedKT as in its paper and as it runs by default, and its bounds."""
-    from fedkt.algorithms.levels import default_algorithm
-
-    return ",".join(dict.fromkeys(("fedkt", default_algorithm(level), "solo", "pate", "centralised")))
+    """What is compared where nobody chose it: FedKT with both votings and its bounds, which have no private level."""
+    return {"L1": "fedkt", "L2": "fedkt,fedkt-expert"}.get(level, "fedkt,fedkt-expert,solo,pate,centralised")

@@ -198,6 +198,11 @@ def setting(given: Mapping[str, Any], *, algorithm: str, seed: int) -> Setting:
     from fedkt.experiments.setting import Setting
 
     chosen = {name: given[name] for name in PLAIN}
+    noise = scale(**{name: given[name] for name in NOISE_SCALES})
+    if noise:
+        from fedkt.cli.privacy.words import mechanism_of
+
+        chosen["mechanism"] = mechanism_of(chosen["mechanism"], dict(noise))
     if given["extra"]:
         from fedkt.data import DATASETS
 
@@ -209,9 +214,33 @@ def setting(given: Mapping[str, Any], *, algorithm: str, seed: int) -> Setting:
         algorithm=algorithm,
         seed=seed,
         party_models=names(given["party_models"]),
-        scale=scale(**{name: given[name] for name in NOISE_SCALES}),
+        scale=noise,
         queries=number_or_fraction(given["queries"]),
     ).filled()
+
+
+def check_used(given: Mapping[str, Any], chosen: Setting) -> None:
+    """Refuse options that do nothing here: whoever gives one believes that it does something."""
+    from fedkt.experiments.setting import Setting
+    from fedkt.models.catalogue import NETWORKS
+
+    usual = Setting("")
+    unused = [
+        name
+        for name in ("local_epochs", "distil_epochs", "mu", "participation", "partitions", "subsets")
+        if given[name] not in (getattr(usual, name), getattr(chosen, name))
+    ]
+    families = {chosen.model, chosen.teacher, chosen.student, chosen.final, *chosen.party_models}
+    if not families & NETWORKS:
+        unused += [name for name in ("epochs", "learning_rate") if given[name] is not None]
+    if chosen.partition not in ("dirichlet", "balanced") and given["beta"] != usual.beta:
+        unused.append("beta")
+    if unused:
+        flags = ", ".join("--" + name.replace("_", "-") for name in unused)
+        raise ConfigurationError(
+            f"{flags} would do nothing: algorithm {chosen.algorithm}, model {chosen.model}, partition "
+            f"{chosen.partition}. Leave it out."
+        )
 
 
 def report_path(asked: Path | None, *, as_json: bool) -> Path | None:

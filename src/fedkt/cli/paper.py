@@ -9,13 +9,25 @@ import typer
 
 from fedkt.cli import options
 
-app = typer.Typer(
-    help="Every table and figure of the paper, one command each, beside the paper's numbers.", no_args_is_help=True
-)
+app = typer.Typer(no_args_is_help=True)
 
 Folder = Annotated[Path, typer.Option(help="The folder with plans, the paper's numbers and results.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A rehearsal: one seed, reduced work, kept apart.")]
 HERE = Path("paper")
+
+
+@app.callback()
+def group() -> None:
+    """Every table and figure of the paper, one command each, beside the paper's numbers.
+
+    [bold]Examples[/bold]
+
+      fedkt paper list
+
+      fedkt paper run all --quick
+
+      fedkt paper report --html report.html
+    """
 
 
 @app.command("list")
@@ -33,7 +45,7 @@ def list_plans(folder: Folder = HERE, quick: Quick = False, as_json: options.Jso
 
     entries = overview(folder, quick=quick)
     if as_json:
-        print_json(entries)
+        print_json({"plans": entries})
         return
     grid = Grid("name", "what", "in the paper", "runs made", "hours so far")
     for each in entries:

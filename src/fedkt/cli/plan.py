@@ -119,6 +119,7 @@ def new(
       --model cnn --party-model south=forest --epochs 20
     """
     from fedkt.cli.output import stdout
+    from fedkt.cli.privacy.words import mechanism_of
     from fedkt.errors import ConfigurationError
     from fedkt.plan import make_plan
     from fedkt.transport.folder import write_atomically
@@ -132,6 +133,11 @@ def new(
     label = label or asked("Column to predict", "--label outcome")
     labels = options.names(classes or asked("Labels that may occur, with commas", "--classes yes,no"))
     members = party or options.names(asked("Names of the parties, with commas", "--party north --party south"))
+    noise = dict(
+        options.scale(
+            gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
+        )
+    )
     chosen = {
         "teacher": teacher,
         "student": student,
@@ -158,12 +164,8 @@ def new(
         voting=voting,
         rows={name: count_of(text, "--rows") for name, text in pairs(rows, "--rows", "north=1200").items()},
         privacy={
-            "mechanism": mechanism,
-            "scale": dict(
-                options.scale(
-                    gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-                )
-            ),
+            "mechanism": mechanism_of(mechanism, noise) if noise else mechanism,
+            "scale": noise,
             "epsilon": epsilon,
             "queries": None if queries is None else options.number_or_fraction(queries),
             "delta": delta,

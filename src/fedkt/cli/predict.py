@@ -42,6 +42,8 @@ def predict(
         return
     if output is None:
         sys.stdout.write(to_csv(predicted))
+    else:
+        stderr.print(f"Written: {output} ({len(predicted.labels)} rows)", highlight=False)
     if predicted.accuracy is not None:
         count = len(predicted.labels)
         rows_ = "1 labelled row" if count == 1 else f"{count} labelled rows"

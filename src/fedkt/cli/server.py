@@ -82,8 +82,8 @@ def print_hosted(hosted: Hosted) -> None:
     from rich.table import Table
 
     from fedkt.cli.output import stdout
-    from fedkt.cli.tables import weights_in_words
     from fedkt.data.values import plural
+    from fedkt.report import weights_in_words
 
     report = hosted.report
     table = Table(title=f"Plan {hosted.plan[:12]}: {escape(report.dataset)}")

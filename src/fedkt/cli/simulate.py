@@ -85,9 +85,10 @@ def simulate(
     if algorithm is None:
         algorithm = default_algorithm(level)
     setting = options.setting(context.params, algorithm=algorithm, seed=seed)
-    if diagnostic and (algorithm != "fedkt" or level == "L0" or mechanism != "laplace" or gamma is None):
+    options.check_used(context.params, setting)
+    if diagnostic and (algorithm != "fedkt" or level == "L0" or setting.mechanism != "laplace" or gamma is None):
         raise ConfigurationError(
-            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with --mechanism laplace and --gamma."
+            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with --gamma (laplace noise)."
         )
     with progress_bar(f"{algorithm} on {dataset}", quiet=as_json) as bar:
         result = run(

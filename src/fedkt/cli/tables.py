@@ -29,10 +29,7 @@ from fedkt.experiments.traffic import (
 from fedkt.experiments.words import human_bytes
 from fedkt.federation import Outcome
 from fedkt.privacy.statement import rounded_up
-from fedkt.report import Report
-
-SHOWN_WEIGHTS = 10
-"""Parties whose weight is named."""
+from fedkt.report import Report, weights_in_words
 
 
 def percent(value: float | None) -> str:
@@ -89,21 +86,6 @@ def print_reports(reports: Sequence[Report]) -> None:
     print_data(first)
     for note in dict.fromkeys(note for report in reports for note in report.notes):
         stdout.print(f"Note: {note}", markup=False)
-
-
-def weights_in_words(report: Report) -> str:
-    """How much each party weighs in a vote of experts, the heaviest first."""
-    weights = sorted(report.votes["weights"].items(), key=lambda each: -each[1])
-    most = report.votes.get("largest_shares", {})
-    said = [
-        f"{name} {100 * weight:.1f} %"
-        + (f" (of class {most[name][0]} {100 * most[name][1]:.0f} %)" if name in most else "")
-        for name, weight in weights[:SHOWN_WEIGHTS]
-    ]
-    more = f" and {len(weights) - SHOWN_WEIGHTS} more" if len(weights) > SHOWN_WEIGHTS else ""
-    return (
-        f"Weights: {', '.join(said)}{more} (a party's share of a class's rows, mean over the classes, and its largest)."
-    )
 
 
 def print_data(report: Report) -> None:

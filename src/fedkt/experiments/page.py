@@ -108,6 +108,8 @@ class Chapter:
     reach: Grid
     settings: list[tuple[str, str]]
     privacy: list[str]
+    weights: list[str]
+    """Of the parties in a vote of experts, by run."""
     notes: list[tuple[str, str]]
     runs: list[Report]
     seeds: int
@@ -172,6 +174,7 @@ def chapters(reports: Sequence[Report]) -> list[Chapter]:
 def chapter(reports: Sequence[Report], number: int) -> Chapter:
     """Chapter `number` of the page."""
     from fedkt.experiments.results import summarise
+    from fedkt.report import weights_in_words
 
     measured = [report for report in reports if report.accuracy is not None and report.balanced_accuracy is not None]
     scores = {summary.algorithm: summary for summary in summarise(measured)}
@@ -190,6 +193,11 @@ def chapter(reports: Sequence[Report], number: int) -> Chapter:
         reach=reach_grid(measured),
         settings=settings(reports),
         privacy=list(dict.fromkeys(report.privacy for report in reports)),
+        weights=[
+            f"{name_of(report.algorithm)}, seed {report.seed}. {weights_in_words(report)}"
+            for report in reports
+            if "weights" in report.votes
+        ],
         notes=gathered_notes(reports),
         runs=list(reports),
         seeds=len({report.seed for report in reports}),

@@ -163,6 +163,7 @@ def run(
         command=command,
         partition=full.partition or "",
         beta=full.beta if full.partition in ("dirichlet", "balanced") else None,
+        party_rows={} if full.level == "L1" else {party.name: len(party.y) for party in parties},
         rows={"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
         votes=whole.votes,
         party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},

@@ -68,7 +68,7 @@ def traffic(reports: Sequence[Report]) -> list[Traffic]:
 
 def worth_showing(reports: Sequence[Report]) -> bool:
     """Whether there are measured bytes of several algorithms to set side by side."""
-    measured = any(report.bytes_sent is not None or report.bytes_received is not None for report in reports)
+    measured = any(report.bytes_sent or report.bytes_received for report in reports)
     return measured and len({report.algorithm for report in reports}) > 1
 
 

@@ -123,6 +123,10 @@ MODELS: dict[str, Callable[[], Any]] = {
     "cnn": cnn,
 }
 
+ONLY_NAMES_A_CLASS = frozenset({"svm"})
+"""Families of MODELS that do not say how sure they are."""
+NETWORKS = frozenset({"mlp", "cnn"})
+ONLY_IMAGES = frozenset({"cnn"})
 TREE_ENSEMBLES = frozenset(
     {
         "RandomForestClassifier",
@@ -162,7 +166,12 @@ def as_estimator(model: Any) -> Any:
         if model not in MODELS:
             raise ConfigurationError(f"There is no model {model!r}. Choose one of: {', '.join(MODELS)}.")
         return MODELS[model]()
-    missing = [name for name in ("fit", "predict", "get_params", "set_params") if not hasattr(model, name)]
+    # Some have a method only once they are trained; their class has it before.
+    missing = [
+        name
+        for name in ("fit", "predict", "get_params", "set_params")
+        if not hasattr(model, name) and not hasattr(type(model), name)
+    ]
     if missing or isinstance(model, type):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise ConfigurationError(

@@ -83,12 +83,17 @@ def run_party(
     table = plan.columns.read(data)
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
     most = plan.most_rows(name)
-    if most is not None and len(y) > most:
+    if most is not None and len(y) > most and plan.counts:
         raise DataError(
             f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
             "not believe the bundle. Agree on a new plan. Nothing was trained."
         )
     diary = Diary()
+    if most is not None and len(y) > most:
+        diary.say(
+            f"{data} has {len(y)} rows, and the plan gives {name!r} the word of {most} at most: its student's claims "
+            "are scaled down to them."
+        )
     if unused := plan.columns.unused(table):
         diary.say(f"{data} has columns that were not agreed on and are not used: {', '.join(unused[:20])}.")
     absent = [str(each) for place, each in enumerate(plan.classes) if not (y == place).any()]

@@ -17,6 +17,7 @@ from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
+from fedkt.models.catalogue import ONLY_IMAGES, ONLY_NAMES_A_CLASS
 from fedkt.plan.parts import (
     MAX_CLASSES,
     MAX_PARTIES,
@@ -79,6 +80,7 @@ class Plan(Part):
             raise ValueError("privacy.count_sigma is given for expert voting at level L2, and for nothing else")
         if self.voting == "consistent" and any(member.rows is not None for member in self.parties):
             raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
+        self._check_families()
         if self.privacy is not None:
             from fedkt.algorithms.fedkt import number_of_queries
 
@@ -102,6 +104,23 @@ class Plan(Part):
         if self.min_parties is not None and self.min_parties > len(self.parties):
             raise ValueError(f"min_parties: {self.min_parties} are more than the {len(self.parties)} parties")
         return self
+
+    def _check_families(self) -> None:
+        """Refuse families that cannot do what the plan asks of them: somebody would find out when it trains."""
+        chosen = self.models
+        studying = {chosen.student or chosen.default, chosen.teacher, *chosen.parties.values()}
+        mute = sorted(ONLY_NAMES_A_CLASS & studying)
+        if self.not_mine and mute:
+            raise ValueError(
+                f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
+                "another family, or another voting"
+            )
+        blind = sorted(ONLY_IMAGES & {chosen.default, chosen.final, *studying})
+        if blind and self.image is None:
+            raise ValueError(
+                f"models: {blind[0]} reads images, and the agreed columns are no pixels. Choose another family, or "
+                "plan with a folder or an IDX file of images"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

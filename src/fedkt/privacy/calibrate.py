@@ -28,7 +28,7 @@ def _by_amount(mechanism: str, queries: int, fixed: Mapping[str, float]) -> Call
         if set(fixed) != {"threshold", "answers"}:
             raise ConfigurationError(
                 "confident-gaussian noise is calibrated for a given `threshold` and number of `answers`; "
-                f"got {', '.join(sorted(fixed)) or 'neither'}. Pass fixed={{'threshold': …, 'answers': …}}."
+                f"got {', '.join(sorted(fixed)) or 'neither'}. Give both (--threshold and --answers)."
             )
         # Tests and answers then cost the same: k/σ_test² = 2·answers/σ².
         ratio = math.sqrt(queries / (2 * min(queries, fixed["answers"])))

@@ -6,7 +6,22 @@ import typer
 
 from fedkt.cli.privacy import audit, calibrate, ledger, plot, price
 
-app = typer.Typer(help="Price, choose, audit and look up the noise of a private run.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Price, choose, audit and look up the noise of a private run.
+
+    [bold]Examples[/bold]
+
+      fedkt privacy price --sigma 40 --queries 300 --voters 100
+
+      fedkt privacy calibrate --epsilon 2 --queries 300 --voters 100
+
+      fedkt privacy ledger north.csv.ledger
+    """
+
 
 app.command()(price.price)
 app.command()(calibrate.calibrate)

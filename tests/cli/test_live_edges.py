@@ -319,8 +319,16 @@ def test_one_list_of_versions_serves_bundles_reports_and_shelves(folder):
         assert not (folder / "work" / STATE).exists()
 
 
+def test_a_column_that_names_rows_is_pointed_out(folder):
+    public = folder / "public.csv"
+    head, *rows = public.read_text().splitlines()
+    public.write_text("\n".join([f"{head},patient", *(f"{row},id-{place}" for place, row in enumerate(rows))]) + "\n")
+    assert "leave it out with --ignore patient" in new_plan(folder, "--force").err
+    assert "--ignore" not in new_plan(folder, "--force", "--ignore", "patient").err
+
+
 def test_help_shows_examples_and_one_is_singular(folder):
-    for verb in ("plan", "keys"):
+    for verb in ("plan", "keys", "privacy", "paper"):
         assert "Examples" in fedkt(verb, "--help").out
     new_plan(folder, "--force", "--partitions", "1", "--subsets", "1", "--model", "svm")
     assert "cuts its rows 1 time into 1 subset, trains" in fedkt("plan", "check", folder / "plan.toml").out

@@ -1,6 +1,7 @@
 """`fedkt privacy …`: what the commands print, and when they refuse."""
 
 import json
+import math
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -9,6 +10,7 @@ import pytest
 
 from command_line import fedkt
 from fedkt.privacy import Gaussian, Laplace, Release
+from fedkt.privacy.accountant.gdp import from_mu
 from fedkt.privacy.book import Book, Spending
 
 PRICE = ("price", "--mechanism", "laplace", "--gamma", "0.04", "--queries", "81", "--voters", "25", "--classes", "2")
@@ -38,6 +40,16 @@ def test_price_gives_every_accountant_and_names_the_smallest():
     assert found["accountants"]["gdp"] is None
     assert found["epsilon"] == min(each for each in found["accountants"].values() if each is not None)
     assert 1.3 < found["epsilon"] <= 1.43
+
+
+def test_labels_and_counts_are_priced_together_as_a_ledger_does():
+    votes = ("price", "--sigma", "8", "--queries", "30", "--voters", "15")
+    found = answer(*votes, "--count-sigma", "6.5")
+    assert found["count_sigma"] == 6.5
+    assert found["queries"] == 30
+    assert found["epsilon"] == pytest.approx(from_mu(math.sqrt(2 * 30 / 8**2 + 2 / 6.5**2), 1e-5), rel=1e-6)
+    assert found["epsilon"] > answer(*votes)["epsilon"]
+    assert "leave --accountant out" in privacy(*votes, "--count-sigma", "6.5", "--accountant", "gdp").stderr
 
 
 def test_price_says_what_it_means_and_rounds_up():

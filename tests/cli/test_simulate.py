@@ -10,6 +10,7 @@ import time
 import pytest
 
 from command_line import fedkt
+from fedkt.cli import wanted
 from fedkt.cli.compare import usual_algorithms
 
 REQUIRED = """
@@ -195,6 +196,12 @@ def test_ctrl_c_while_a_model_is_trained_is_no_fault_of_the_model(monkeypatch):
     monkeypatch.setattr(DecisionTreeClassifier, "fit", lambda *_, **__: stop(2, None))
     done = fedkt("simulate", "digits", *QUICK)
     assert (done.returncode, "could not be trained" in done.stderr) == (130, False)
+
+
+def test_a_file_that_cannot_be_written_is_named_and_not_its_temporary_name():
+    assert wanted("/proc/.pred.csv.1l1xx8s8.part") == "/proc/pred.csv"
+    assert wanted(".plan.toml.abc.part") == "plan.toml"
+    assert wanted("/data/x.csv") == "/data/x.csv"
 
 
 def test_datasets_are_listed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+TEMPORARY = re.compile(r"(.*/)?\.([^/]+)\.[^/.]+\.part")
 TRY = "Try it on this machine"
 LIVE = "Run it between organisations, with files only"
 PROMISE = "Know what is promised"
@@ -73,4 +75,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        complain(f"{error.strerror or error}: {wanted(str(error.filename))}" if error.filename else str(error))
+
+
+def wanted(path: str) -> str:
+    """The file that was to be written, where the one that failed is its temporary name."""
+    found = TEMPORARY.fullmatch(path)
+    return path if found is None else f"{found[1] or ''}{found[2]}"

@@ -28,7 +28,12 @@ Model = Annotated[
         "Default: the dataset's."
     ),
 ]
-Teacher = Annotated[str | None, typer.Option(help="Family of the teachers. Default: single trees for tree ensembles.")]
+Teacher = Annotated[
+    str | None,
+    typer.Option(
+        help="Family of the teachers. Default: single trees for tree ensembles; one teacher alone is like its student."
+    ),
+]
 Student = Annotated[str | None, typer.Option(help="Family of the students. Default: --model.")]
 Final = Annotated[str | None, typer.Option(help="Family of the final model. Default: --model.")]
 PartyModels = Annotated[

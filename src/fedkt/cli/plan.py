@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedkt.cli import options
 
+if TYPE_CHECKING:
+    from fedkt.plan import Plan
+
 app = typer.Typer(no_args_is_help=True)
+IDENTIFIER = 0.5
+"""A category with more different values than this part of the public rows likely names rows."""
 
 
 @app.callback()
@@ -118,7 +123,7 @@ def new(
       fedkt plan new --public scans/ --label finding --classes healthy,ill --party north --party south
       --model cnn --party-model south=forest --epochs 20
     """
-    from fedkt.cli.output import stdout
+    from fedkt.cli.output import stdout, warn
     from fedkt.cli.privacy.words import mechanism_of
     from fedkt.errors import ConfigurationError
     from fedkt.plan import make_plan
@@ -177,6 +182,11 @@ def new(
     )
     write_atomically(output, made.to_toml().encode())
     stdout.print(made.explain(), markup=False, highlight=False, soft_wrap=True)
+    for name in identifiers(made):
+        warn(
+            f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows "
+            f"or persons, nothing can be learned from it: leave it out with --ignore {name}."
+        )
     stdout.print(f"\nWritten to {output}. Send it with {public} to every party and to the server.", markup=False)
 
 
@@ -207,6 +217,15 @@ def check(
     stdout.print(agreed.explain(), markup=False, highlight=False, soft_wrap=True)
     if public is not None:
         stdout.print(f"\n{public} is the public file of this plan.", markup=False, highlight=False, soft_wrap=True)
+
+
+def identifiers(made: Plan) -> list[str]:
+    """The categories that seem to name rows."""
+    return [
+        column.name
+        for column in made.columns.columns
+        if len(column.categories) > max(10, IDENTIFIER * made.public.rows)
+    ]
 
 
 def asked(question: str, option: str) -> str:

@@ -28,6 +28,10 @@ def price(
     accountant: Annotated[
         str, typer.Option(help="all, or some of pure, paper, paper-8, rdp, pld, gdp, exact, arg-max, with commas.")
     ] = "all",
+    count_sigma: Annotated[
+        float | None,
+        typer.Option(help="Expert voting at L2: the noise on the class counts that leave beside the labels."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Tell what a noise costs: epsilon by every accountant, from public figures only.
@@ -39,12 +43,17 @@ def price(
       fedkt privacy price --sigma 40 --queries 40 --voters 50 --classes 10 --unit party
 
       fedkt privacy price --gamma 0.04 --queries 81 --voters 25 --accountant exact,paper --json
+
+      fedkt privacy price --sigma 8 --queries 30 --voters 15 --count-sigma 6.5
     """
     from rich.table import Table
 
     from fedkt.cli.output import print_json, stdout
-    from fedkt.privacy import Release
+    from fedkt.errors import ConfigurationError
+    from fedkt.privacy import Release, price_together
     from fedkt.privacy.accountant import price as price_of
+    from fedkt.privacy.gaussian import GaussianCounts
+    from fedkt.privacy.ledger import counts_release
     from fedkt.privacy.statement import rounded_up
 
     scale = options.scale(
@@ -55,13 +64,20 @@ def price(
         words.noise_of(mechanism, scale), queries, voters, classes, whom, abstentions=words.abstain(abstentions, whom)
     )
     asked = None if accountant == "all" else options.names(accountant)
-    found = price_of(release, delta, accountants=asked)
+    if count_sigma is None:
+        found = price_of(release, delta, accountants=asked)
+    elif asked is not None:
+        raise ConfigurationError("Labels and counts are priced together as a ledger does it: leave --accountant out.")
+    else:
+        # As a ledger prices it, to the last digit.
+        found = price_together([release, counts_release(GaussianCounts(count_sigma), classes)], delta, adaptive=True)
     if as_json:
         print_json(
             {
                 "epsilon": found.epsilon,
                 "accountant": found.accountant if math.isfinite(found.epsilon) else None,
                 **words.figures(release, delta),
+                **({} if count_sigma is None else {"count_sigma": count_sigma}),
                 "accountants": dict(found.accountants),
             }
         )
@@ -69,6 +85,7 @@ def price(
     table = Table(
         title=f"{words.in_words(release.noise)}: {queries} queries, {voters} voters, {classes} classes, delta {delta:g}"
     )
+    smallest = found.accountant.split(" ")[0]
     table.add_column("accountant")
     table.add_column("epsilon", justify="right")
     table.add_column("")
@@ -78,9 +95,9 @@ def price(
         table.add_row(
             name,
             rounded_up(epsilon) if known else "–",
-            "smallest" if known and name == found.accountant else "",
+            "smallest" if known and name == smallest else "",
             words.ABOUT.get(name, ""),
-            style="bold" if known and name == found.accountant else None,
+            style="bold" if known and name == smallest else None,
         )
     stdout.print(table)
     stdout.print(words.meaning(found), markup=False, highlight=False, soft_wrap=True)

@@ -43,6 +43,7 @@ ABOUT = {
     "rdp": "Rényi curves, modern conversion",
     "pld": "privacy loss distributions",
     "gdp": "Gaussian privacy, exact for noisy counts",
+    "zcdp": "one number for the whole Rényi curve, as a ledger adds up",
     "exact": "the exact game of the winner, two classes",
     "arg-max": "the winner under gaussian noise, three or more classes",
 }

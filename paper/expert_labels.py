@@ -3,8 +3,9 @@
     python paper/expert_labels.py [--data-dir DIR]
 
 Trains the students of `fedkt-expert` on the development seeds and writes paper/results/expert-labels.json: the part of
-the public rows that is labelled right under each choice, for each dataset, seed and kind of public rows: as the
-dataset has them, and with class shares drawn from Dirichlet(0.5). A finished one is kept.
+the public rows that is labelled right under each choice, for each problem and seed. The problems are the datasets, as
+they are and with public rows whose class shares are drawn from Dirichlet(0.5), and made-up rows whose classes can
+hardly be told apart, of parties that are alike and of parties that are not. A finished one is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,14 +27,16 @@ from fedkt.experiments.runner import assemble, draw_parties
 from fedkt.experiments.setting import Setting
 from fedkt.experts import (
     distance,
+    label_shares,
+    named_shares,
     pooled_posterior,
     pulled_back,
-    pulled_to,
     rows_of_one,
     shares_of,
+    tolerance_for,
     with_shares,
 )
-from fedkt.federation import Server, play, seed_for
+from fedkt.federation import Party, Server, play, seed_for
 from fedkt.models.base import one_thread
 from fedkt.transport.folder import write_atomically
 from fedkt.votes import winners
@@ -40,8 +45,17 @@ RESULTS = Path(__file__).parent / "results" / "expert-labels.json"
 DATASETS = ("adult", "cod-rna", "mnist")
 SEEDS = range(3)
 BOAST = 20
-PRIOR_MOVES = 0.05
-PUBLIC_BETAS = (None, 0.5)
+MADE_UP_PARTIES = 10
+
+
+@dataclass(frozen=True)
+class Task:
+    """Parties that are to label public rows."""
+
+    model: str
+    parties: Callable[[], list[Party]]
+    server: Server
+    truth: np.ndarray
 
 
 def main() -> None:
@@ -49,15 +63,55 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=None)
     asked = parser.parse_args()
+    problems: dict[str, Callable[[int], Task]] = {
+        **{name: partial(from_dataset, name, None, asked.data_dir) for name in DATASETS},
+        **{f"{name}, skewed": partial(from_dataset, name, 0.5, asked.data_dir) for name in DATASETS},
+        "noisy, parties alike": partial(made_up, beta=None),
+        "noisy": partial(made_up, beta=0.5),
+    }
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    for dataset in DATASETS:
+    for name, problem in problems.items():
         for seed in SEEDS:
-            for beta in PUBLIC_BETAS:
-                named = {"dataset": dataset, "seed": seed, "public_beta": beta}
-                if not any(named.items() <= each.items() for each in found):
-                    found.append({**named, **right_labels(dataset, seed, beta, asked.data_dir)})
-                    write_atomically(RESULTS, json.dumps(found, indent=1).encode() + b"\n")
-                    print(found[-1])
+            named = {"problem": name, "seed": seed}
+            if not any(named.items() <= each.items() for each in found):
+                found.append({**named, **right_labels(problem(seed), seed)})
+                write_atomically(RESULTS, json.dumps(found, indent=1).encode() + b"\n")
+                print(found[-1])
+
+
+def from_dataset(dataset: str, public_beta: float | None, data_dir: Path | None, seed: int) -> Task:
+    """The parties of a dataset; its public rows as they are or with other class shares."""
+    setting = Setting(dataset, algorithm="fedkt-expert", partition="balanced", seed=seed).filled()
+    data = with_skewed_public(load(dataset, seed=seed, data_dir=data_dir), public_beta, seed=seed)
+    server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
+    return Task(
+        str(setting.model),
+        lambda: assemble(setting, data, draw_parties(setting, data)),
+        server,
+        np.array(data.y_public),
+    )
+
+
+def made_up(seed: int, beta: float | None) -> Task:
+    """Two classes, the rarer one on 22 % of the rows, of which the best possible labels are 80 % right."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(count: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(count, 5)).astype(np.float32)
+        return X, (rng.random(count) < 1 / (1 + np.exp(1.5 - 0.8 * X[:, 0] - 0.5 * X[:, 1]))).astype(np.int64)
+
+    (X, y), (public, truth) = drawn(4000), drawn(2000)
+    everybody = np.arange(MADE_UP_PARTIES)
+    owner = np.arange(len(y)) % MADE_UP_PARTIES
+    if beta is not None:
+        of_class = rng.dirichlet([beta] * MADE_UP_PARTIES, size=2)
+        owner = np.array([rng.choice(everybody, p=of_class[label]) for label in y])
+    parties = [
+        Party(public, (0, 1), seed_for(seed, f"p{who}"), name=f"p{who}", X=X[owner == who], y=y[owner == who])
+        for who in everybody
+        if (owner == who).any()
+    ]
+    return Task("logistic", lambda: parties, Server(public, (0, 1), seed_for(seed, "the server")), truth)
 
 
 class StudentsOfLabels(ExpertFedKT):
@@ -66,70 +120,54 @@ class StudentsOfLabels(ExpertFedKT):
     lessons = FedKT.lessons
 
 
-def right_labels(dataset: str, seed: int, beta: float | None, data_dir: Path | None) -> dict[str, float]:
+def right_labels(task: Task, seed: int) -> dict[str, float]:
     """The part of the public rows that is labelled right, by choice."""
-    setting = Setting(dataset, algorithm="fedkt-expert", partition="balanced", seed=seed).filled()
-    data = with_skewed_public(load(dataset, seed=seed, data_dir=data_dir), beta, seed=seed)
-    n_classes = len(data.classes)
 
     def taught(algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
         """What the students say of the public rows, and the parties' counts."""
-        parties = assemble(setting, data, draw_parties(setting, data))
-        server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
+        parties = task.parties()
+        for party in parties:
+            party.shelf.clear()
         with one_thread():
             bundles = [bundle for bundle, _ in play(algorithm, parties, None, jobs=1, progress=None)]
-            voting, opinions = algorithm.opinions(server, bundles)
+            voting, opinions = algorithm.opinions(task.server, bundles)
         return opinions, counted(voting)
 
     def right(scores: np.ndarray) -> float:
-        return float(np.mean(winners(scores, np.random.default_rng(seed)) == data.y_public))
+        return float(np.mean(winners(scores, np.random.default_rng(seed)) == task.truth))
 
-    def with_counts(numbers: np.ndarray) -> float:
-        return right(pulled_back(pooled_posterior(opinions, shares_of(numbers)))[0])
+    def weighed(said: list[np.ndarray], numbers: np.ndarray) -> float:
+        shares = shares_of(numbers)
+        scores = pooled_posterior(said, shares)
+        return right(pulled_back(scores, named_shares(said, rows_of_one(scores @ shares.T)))[0])
 
-    def to_prior(numbers: np.ndarray) -> float:
-        return right(pulled_to(pooled_posterior(opinions, shares_of(numbers)), prior_of(numbers)))
-
-    def boasts(judged: Callable[[np.ndarray], float]) -> list[float]:
-        each = np.arange(len(counts))[:, None]
-        return [judged(np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
-
-    opinions, counts = taught(ExpertFedKT(setting.model))
-    of_labels = pooled_posterior(taught(StudentsOfLabels(setting.model))[0], shares_of(counts))
-    hard = [np.eye(n_classes)[each.argmax(axis=1)] for each in opinions]
+    opinions, counts = taught(ExpertFedKT(task.model))
+    of_labels, _ = taught(StudentsOfLabels(task.model))
+    hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
     named = [doubted(said, own) for said, own in zip(hard, rows_of_one(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
-    fooled, fooled_prior = boasts(with_counts), boasts(to_prior)
+    each = np.arange(len(counts))[:, None]
+    fooled = [weighed(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
+    rounded = 2.0 ** np.round(np.log2(np.maximum(counts, 1))) * (counts > 0)
     return {
-        "as it is": with_counts(counts),
+        "as it is": weighed(opinions, counts),
         "every party alike": right(np.sum(hard, axis=0)),
-        "students of labels": right(pulled_back(of_labels)[0]),
-        "students of labels, the prior may help": right(helped(of_labels, prior_of(counts))),
-        "students only name a class": right(pulled_back(pooled_posterior(named, shares_of(counts)))[0]),
-        "students only name a class, the prior may help": right(
-            helped(pooled_posterior(named, shares_of(counts)), prior_of(counts))
-        ),
+        "students of labels": weighed(of_labels, counts),
+        "students only name a class": weighed(named, counts),
         "not pulled back": right(untouched),
-        "the prior may help": right(helped(untouched, prior_of(counts))),
-        "pulled back to the parties' prior": to_prior(counts),
-        "shares exactly as probable": right(with_shares(untouched, untouched.mean(axis=0))),
-        "counts rounded to powers of two": with_counts(2.0 ** np.round(np.log2(np.maximum(counts, 1))) * (counts > 0)),
+        "pulled back to how probable the classes are": right(near(untouched, untouched.mean(axis=0))),
+        "pulled back to the parties' prior": right(near(untouched, counts.sum(axis=0) / counts.sum())),
+        "counts rounded to powers of two": weighed(opinions, rounded),
         "one party boasts, mean": float(np.mean(fooled)),
         "one party boasts, worst": float(np.min(fooled)),
-        "one party boasts, pulled back to the prior, mean": float(np.mean(fooled_prior)),
     }
 
 
-def helped(scores: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """The scores, pulled back to what the parties find probable, after the prior has moved that by 5 % at most."""
-    mean = rows_of_one(scores).mean(axis=0)
-    away = distance(mean, prior)
-    return pulled_to(scores, prior if away <= PRIOR_MOVES else mean + PRIOR_MOVES / away * (prior - mean))
-
-
-def prior_of(counts: np.ndarray) -> np.ndarray:
-    """The class shares of all parties' rows together."""
-    return counts.sum(axis=0) / counts.sum()
+def near(scores: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """The scores, moved until the shares of their labels are just within the tolerance of the expected ones."""
+    given = label_shares(scores)
+    strayed, allowed = distance(given, expected), tolerance_for(expected, len(scores))
+    return scores if strayed <= allowed else with_shares(scores, expected + allowed / strayed * (given - expected))
 
 
 if __name__ == "__main__":

@@ -94,13 +94,12 @@ def median_party_table(path: Path) -> str:
 
 
 def expert_labels_table(path: Path) -> str:
-    """The part of the public rows that expert voting labels right, by choice and dataset."""
+    """The part of the public rows that expert voting labels right, by choice and problem."""
     entries = json.loads(path.read_text(encoding="utf-8"))
     columns: dict[str, list[dict[str, Any]]] = {}
-    for each in sorted(entries, key=lambda each: each["public_beta"] is not None):
-        name = each["dataset"] if each["public_beta"] is None else f"{each['dataset']}, skewed"
-        columns.setdefault(name, []).append(each)
-    choices = [name for name in entries[0] if name not in ("dataset", "seed", "public_beta")]
+    for each in entries:
+        columns.setdefault(each["problem"], []).append(each)
+    choices = [name for name in entries[0] if name not in ("problem", "seed")]
     lines = [
         [choice, *(with_spread(mean_and_spread([each[choice] for each in column])) for column in columns.values())]
         for choice in choices

@@ -78,7 +78,9 @@ def test_a_final_model_without_probabilities_has_no_predict_proba():
 
 def test_rows_set_aside_as_public_are_said_in_the_report():
     model = FedKTClassifier(DecisionTreeClassifier(), random_state=0).fit(X, Y)
-    assert "114 of the 569 rows were set aside" in model.report_.notes[0]
+    alone, aside = model.report_.notes
+    assert "All rows are one party's" in alone
+    assert "114 of the 569 rows were set aside" in aside
 
 
 def test_the_same_random_state_gives_the_same_classifier_whatever_the_workers():

@@ -152,6 +152,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         owners = self._owners(len(codes), parties, rng)
         told: list[str] = []
+        if parties is None and self.n_parties == 1:
+            told.append("All rows are one party's: say whose they are with `parties`, or choose n_parties.")
         if public is None and self.level != "L0":
             raise ConfigurationError(
                 f"Level {self.level} needs `public` rows: rows set aside from X would be private rows that everybody "

@@ -9,6 +9,9 @@ import typer
 
 from fedkt.cli import options
 
+FEW_ENTRIES = 4
+"""A table of no more entries stands in one line."""
+
 
 def inspect(
     file: Annotated[Path, typer.Argument(help="A party's .fedkt file, or a final.onnx.", metavar="FILE")],
@@ -35,12 +38,21 @@ def inspect(
         return
     for key, value in said.items():
         if key not in ("models", "arrays"):
-            stdout.print(f"{key:<12} {in_words(value)}", markup=False, highlight=False, soft_wrap=True)
+            for line in lines(key, value, 12):
+                stdout.print(line, markup=False, highlight=False, soft_wrap=True)
     for part in [*said["models"], *said.get("arrays", [])]:
         stdout.print(f"{part['name']}", markup=False, highlight=False)
         for key, value in part.items():
             if key != "name":
-                stdout.print(f"  {key:<10} {in_words(value)}", markup=False, highlight=False, soft_wrap=True)
+                for line in lines(key, value, 10):
+                    stdout.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+def lines(key: str, value: Any, width: int) -> list[str]:
+    """A key and its value; a table of many entries has a line for each that says something."""
+    if not isinstance(value, dict) or len(value) <= FEW_ENTRIES:
+        return [f"{key:<{width}} {in_words(value)}"]
+    return [key, *(f"  {name:<18} {in_words(each)}" for name, each in value.items() if each not in (None, False))]
 
 
 def in_words(value: Any) -> str:

@@ -187,7 +187,7 @@ def _at_a_party(plan: Plan, students: str, asked: str) -> str:
     if plan.soft and plan.level == "L0":
         teaches = "a teacher on all its rows" if t == 1 else f"a teacher on each of {t} parts of its rows"
         return (
-            f"Each party trains {teaches} and asks how probable it finds the classes of each public row. A student "
+            f"Each party trains {teaches} and asks it how probable it finds the classes of each public row. A student "
             f"learns these probabilities or, in families that cannot, the likeliest class: {students} a party."
         )
     return (

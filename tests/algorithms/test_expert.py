@@ -248,6 +248,13 @@ def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
     assert ExpertFedKT("tree", **private).party_step(other, None).counts != sent.counts
 
 
+@pytest.mark.parametrize("level", ["L1", "L2"])
+def test_counts_never_leave_a_private_level_without_noise(skewed, level):
+    """Whoever asks for them without the checks that come before."""
+    with pytest.raises(PrivacyError, match="with noise only"):
+        ExpertFedKT("tree", level=level).told(fresh(skewed[0])[0])
+
+
 def test_a_budget_that_does_not_cover_the_counts_is_kept(skewed):
     parties, _, _ = skewed
     private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}

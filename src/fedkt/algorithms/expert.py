@@ -24,7 +24,7 @@ from fedkt.algorithms.fedkt import Ask, FedKT, number_of_queries
 from fedkt.algorithms.levels import check_voting, count_noise, default_subsets
 from fedkt.algorithms.pate import TIES, Lesson, fingerprint, learn_students
 from fedkt.bundle import Bundle
-from fedkt.errors import ModelError
+from fedkt.errors import ModelError, PrivacyError
 from fedkt.experts import (
     Matrix,
     named_shares,
@@ -135,9 +135,11 @@ class ExpertFedKT(FedKT):
         def count() -> NDArray[np.int64]:
             return np.bincount(party.y, minlength=n_classes)
 
+        if self.level == "L0":
+            return tuple(int(each) for each in count())
         noise = self.count_noise(count_rows(party.public))
         if noise is None:
-            return tuple(int(each) for each in count())
+            raise PrivacyError(f"Class counts leave at level {self.level} with noise only, and there is none.")
         return party.ledger.release_counts(
             count,
             noise,

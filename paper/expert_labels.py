@@ -25,17 +25,7 @@ from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
 from fedkt.experiments.runner import assemble, draw_parties
 from fedkt.experiments.setting import Setting
-from fedkt.experts import (
-    distance,
-    label_shares,
-    named_shares,
-    pooled_posterior,
-    pulled_back,
-    rows_of_one,
-    shares_of,
-    tolerance_for,
-    with_shares,
-)
+from fedkt.experts import pooled_posterior, pulled_back, pulled_to, rows_of_one, shares_of
 from fedkt.federation import Party, Server, play, seed_for
 from fedkt.models.base import one_thread
 from fedkt.transport.folder import write_atomically
@@ -66,6 +56,7 @@ def main() -> None:
     problems: dict[str, Callable[[int], Task]] = {
         **{name: partial(from_dataset, name, None, asked.data_dir) for name in DATASETS},
         **{f"{name}, skewed": partial(from_dataset, name, 0.5, asked.data_dir) for name in DATASETS},
+        "adult, parties alike": partial(from_dataset, "adult", None, asked.data_dir, partition="even"),
         "noisy, parties alike": partial(made_up, beta=None),
         "noisy": partial(made_up, beta=0.5),
     }
@@ -79,9 +70,11 @@ def main() -> None:
                 print(found[-1])
 
 
-def from_dataset(dataset: str, public_beta: float | None, data_dir: Path | None, seed: int) -> Task:
+def from_dataset(
+    dataset: str, public_beta: float | None, data_dir: Path | None, seed: int, partition: str = "balanced"
+) -> Task:
     """The parties of a dataset; its public rows as they are or with other class shares."""
-    setting = Setting(dataset, algorithm="fedkt-expert", partition="balanced", seed=seed).filled()
+    setting = Setting(dataset, algorithm="fedkt-expert", partition=partition, seed=seed).filled()
     data = with_skewed_public(load(dataset, seed=seed, data_dir=data_dir), public_beta, seed=seed)
     server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
     return Task(
@@ -137,9 +130,7 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
         return float(np.mean(winners(scores, np.random.default_rng(seed)) == task.truth))
 
     def weighed(said: list[np.ndarray], numbers: np.ndarray) -> float:
-        shares = shares_of(numbers)
-        scores = pooled_posterior(said, shares)
-        return right(pulled_back(scores, named_shares(said, rows_of_one(scores @ shares.T)))[0])
+        return right(pulled_back(pooled_posterior(said, shares_of(numbers)))[0])
 
     opinions, counts = taught(ExpertFedKT(task.model))
     of_labels, _ = taught(StudentsOfLabels(task.model))
@@ -155,19 +146,22 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
         "students of labels": weighed(of_labels, counts),
         "students only name a class": weighed(named, counts),
         "not pulled back": right(untouched),
-        "pulled back to how probable the classes are": right(near(untouched, untouched.mean(axis=0))),
-        "pulled back to the parties' prior": right(near(untouched, counts.sum(axis=0) / counts.sum())),
+        "pulled back to what parties name on rows of their own": right(
+            pulled_to(untouched, named_shares(opinions, rows_of_one(untouched @ shares_of(counts).T)))
+        ),
+        "pulled back to the parties' prior": right(pulled_to(untouched, counts.sum(axis=0) / counts.sum())),
         "counts rounded to powers of two": weighed(opinions, rounded),
         "one party boasts, mean": float(np.mean(fooled)),
         "one party boasts, worst": float(np.min(fooled)),
     }
 
 
-def near(scores: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """The scores, moved until the shares of their labels are just within the tolerance of the expected ones."""
-    given = label_shares(scores)
-    strayed, allowed = distance(given, expected), tolerance_for(expected, len(scores))
-    return scores if strayed <= allowed else with_shares(scores, expected + allowed / strayed * (given - expected))
+def named_shares(opinions: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
+    """How often each class is named if every party labels the rows that are likely its own (rows × parties)."""
+    named = [
+        whose @ np.eye(said.shape[1])[said.argmax(axis=1)] for said, whose in zip(opinions, weights.T, strict=True)
+    ]
+    return np.asarray(np.sum(named, axis=0) / weights.sum())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ where w_i(x) is the probability that a row like x is party i's. Counts may be ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,12 @@ SETTLED = 1e-4
 BLOCK_VALUES = 2**22
 """Numbers of the parties' posteriors that are worked on at once."""
 TOLERANCE = 0.02
-"""How far the labels' class shares may stray from those expected, in total variation, before they are pulled back."""
+"""How far the labels' class shares may stray from those expected, in total variation, before they are pulled back.
+
+Trees are less sure than they could be, and parties that hardly know a class drown the others: then the labels lose a
+rare class that is found probable all the same. Where classes can hardly be told apart they stray too, and rightly so:
+nothing in what the parties say tells the two apart, and there it costs labels.
+"""
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
 MATCHING_STEPS = 300
@@ -71,16 +76,10 @@ def rows_of_one(scores: Matrix) -> Matrix:
     return spread
 
 
-def likeliest(scores: ArrayLike) -> Matrix:
-    """1 for the class with the largest score on a row; where several have it, it is split."""
-    numbers = np.asarray(scores)
-    best = numbers == numbers.max(axis=1, keepdims=True)
-    return np.asarray(best / best.sum(axis=1, keepdims=True))
-
-
 def label_shares(scores: Matrix) -> Matrix:
-    """Which part of the rows each class is the likeliest on."""
-    return np.asarray(likeliest(scores).mean(axis=0))
+    """Which part of the rows each class has the largest score on; rows on which several have it are split."""
+    best = scores == scores.max(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
 def distance(shares: Matrix, others: Matrix) -> float:
@@ -97,19 +96,17 @@ def tolerance_for(expected: Matrix, n_rows: int) -> float:
     return max(TOLERANCE, CHANCE * by_chance)
 
 
-def named_shares(opinions: Iterable[ArrayLike], weights: Matrix) -> Matrix:
-    """The class shares that labels should have: how often each class is named if every party labels its own rows.
+def expected_shares(scores: Matrix) -> Matrix:
+    """The class shares that labels should have: how probable the classes are on all rows.
 
-    `weights` says how likely a row is whose, rows × parties. Parties that are alike name what they say together. Where
-    most hardly know a class, they drown those who do in the mean of what is said; here each speaks for its own rows.
+    Not those of the parties' own rows: public rows may be others, and a party that boasts would move them at will.
     """
-    named = sum(whose @ likeliest(said) for said, whose in zip(opinions, weights.T, strict=True))
-    shares: Matrix = np.asarray(named) / max(float(weights.sum()), 1e-12)
-    return shares
+    mean: Matrix = rows_of_one(scores).mean(axis=0)
+    return mean
 
 
-def pulled_back(scores: Matrix, expected: Matrix) -> tuple[Matrix, float, float]:
-    """The scores, moved to the expected shares where those of their labels stray too far.
+def pulled_back(scores: Matrix) -> tuple[Matrix, float, float]:
+    """The scores, moved where their labels stray too far from the expected shares until they are within the tolerance.
 
     Also how far they strayed, and how far they do now. Rows about which nobody says anything stay as they are.
     """
@@ -117,12 +114,20 @@ def pulled_back(scores: Matrix, expected: Matrix) -> tuple[Matrix, float, float]
     if not spoken_for.any():
         return scores, 0.0, 0.0
     said = scores[spoken_for]
-    strayed = distance(label_shares(said), expected)
-    if strayed <= tolerance_for(expected, len(said)):
+    expected = expected_shares(said)
+    strayed, near = distance(label_shares(said), expected), pulled_to(said, expected)
+    if near is said:
         return scores, strayed, strayed
-    near, moved = with_shares(said, expected), scores.copy()
+    moved = scores.copy()
     moved[spoken_for] = near
     return moved, strayed, distance(label_shares(near), expected)
+
+
+def pulled_to(scores: Matrix, expected: Matrix) -> Matrix:
+    """The scores as they are where the shares of their labels are near enough, else moved until they just are."""
+    given = label_shares(scores)
+    strayed, allowed = distance(given, expected), tolerance_for(expected, len(scores))
+    return scores if strayed <= allowed else with_shares(scores, expected + allowed / strayed * (given - expected))
 
 
 def with_shares(scores: Matrix, wanted: Matrix) -> Matrix:

@@ -27,7 +27,6 @@ from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, PrivacyError
 from fedkt.experts import (
     Matrix,
-    named_shares,
     pooled_posterior,
     pulled_back,
     rows_of_one,
@@ -179,21 +178,20 @@ class ExpertFedKT(FedKT):
             said if sure else doubted(said, own)
             for said, sure, own in zip(opinions, soft, rows_of_one(counts), strict=True)
         ]
-        shares = shares_of(counts)
-        scores = pooled_posterior(heard, shares)
+        scores = pooled_posterior(heard, shares_of(counts))
         tell_who_only_votes(server, voting, soft)
         describe(server, voting, counts, "says it has")
-        return pull_back(server, scores, named_shares(heard, rows_of_one(scores @ shares.T)))
+        return pull_back(server, scores)
 
 
-def pull_back(server: Server, scores: Matrix, expected: Matrix) -> Matrix:
+def pull_back(server: Server, scores: Matrix) -> Matrix:
     """The scores, pulled back where the class shares of their labels stray too far; the report says so."""
-    moved, strayed, left = pulled_back(scores, expected)
+    moved, strayed, left = pulled_back(scores)
     server.diary.figures["strayed"] = strayed
     if moved is not scores:
         server.diary.say(
-            f"The labels' class shares strayed by {strayed:.1%} from how often the parties name the classes on public "
-            f"rows like their own, and were pulled back to {left:.1%}."
+            f"The labels' class shares strayed by {strayed:.1%} from how probable the parties find the classes on the "
+            f"public rows, and were pulled back to {left:.1%}."
         )
     return moved
 

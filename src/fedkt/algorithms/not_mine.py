@@ -26,7 +26,7 @@ from fedkt.algorithms.fedkt import Ask, student_name
 from fedkt.algorithms.pate import CUT, TEACH, Lesson
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
-from fedkt.experts import Matrix, named_shares, rows_of_one
+from fedkt.experts import Matrix, rows_of_one
 from fedkt.federation import Party, Server, stacked
 from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.catalogue import Roles
@@ -70,12 +70,11 @@ class NotMineFedKT(ExpertFedKT):
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """What the parties say together about each public row, pulled back where its labels stray."""
         total = np.zeros((len(opinions[0]), len(server.classes)))
-        counts, whose = [], []
+        counts = []
         for bundle, said in zip(voting, opinions, strict=True):
             word = self.believed(bundle.sender, claimed(said))
             # Summed over the public rows, p(y|x) / p(not mine|x) is the number of the party's rows of class y.
             counts.append(word.sum(axis=0))
-            whose.append(word.sum(axis=1))
             total += word
         describe(server, voting, np.array(counts), "claims by its student")
         claims = total.sum(axis=1, keepdims=True)
@@ -85,9 +84,7 @@ class NotMineFedKT(ExpertFedKT):
         if unclaimed:
             server.diary.say(f"{unclaimed} public rows are like no party's rows, all students say, and are left out.")
         # A row that nobody claims has no label, rather than any.
-        owned = np.where(claims > 0, claims, 1.0)
-        expected = named_shares((said[:, :-1] for said in opinions), np.stack(whose, axis=1) / owned)
-        return pull_back(server, total / owned, expected)
+        return pull_back(server, total / np.where(claims > 0, claims, 1.0))
 
     def believed(self, name: str, claims: Matrix) -> Matrix:
         """A party's word as far as it counts: what it claims must not come from more rows than it may have."""

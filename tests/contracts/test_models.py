@@ -5,10 +5,20 @@ import pytest
 from sklearn.datasets import make_classification
 
 from fedkt.algorithms import FedKT
+from fedkt.algorithms.distil import gives_probabilities
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel, fit_model
-from fedkt.models.catalogue import MODELS, as_estimator, default_teacher, roles
+from fedkt.models.catalogue import (
+    MODELS,
+    NETWORKS,
+    ONLY_IMAGES,
+    ONLY_NAMES_A_CLASS,
+    as_estimator,
+    default_teacher,
+    roles,
+)
+from fedkt.models.ensemble import is_neural, learns_distributions
 
 X, LABELS = make_classification(240, 6, n_informative=4, n_classes=3, class_sep=2.0, random_state=0)
 X = X.astype(np.float32)
@@ -33,6 +43,15 @@ def rows_for(family):
 
 def image_for(family):
     return (16, 16, 1) if family == "cnn" else None
+
+
+def test_the_catalogue_knows_what_its_families_can_do(family):
+    """A plan is checked by these names alone, on a machine that may lack the family's library."""
+    estimator = as_estimator(family)
+    assert (family in ONLY_NAMES_A_CLASS) == (not gives_probabilities(estimator))
+    assert (family in NETWORKS) == is_neural(estimator)
+    assert learns_distributions(estimator) == (family not in ONLY_NAMES_A_CLASS)
+    assert (family in ONLY_IMAGES) == (image_for(family) is not None)
 
 
 def fitted(family, rows, labels, seed=0):

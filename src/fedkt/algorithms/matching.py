@@ -72,7 +72,7 @@ def match(
     networks: Sequence[Sequence[Weights]],
     class_counts: ArrayLike | None = None,
     *,
-    prior: Prior = Prior(),  # noqa: B008 - it is frozen
+    prior: Prior = Prior(),
     rng: np.random.Generator,
 ) -> list[Weights]:
     """One network from several multilayer perceptrons, whose hidden layers may be wider than theirs.

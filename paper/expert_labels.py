@@ -3,9 +3,10 @@
     python paper/expert_labels.py [--data-dir DIR]
 
 Trains the students of `fedkt-expert` on the development seeds and writes paper/results/expert-labels.json: the part of
-the public rows that is labelled right under each choice, for each problem and seed. The problems are the datasets, as
-they are and with public rows whose class shares are drawn from Dirichlet(0.5), and made-up rows whose classes can
-hardly be told apart, of parties that are alike and of parties that are not. A finished one is kept.
+the public rows that is labelled right under each choice, for each problem and seed. The problems are the datasets, with
+their usual family or another one, as they are and with public rows whose class shares are drawn from Dirichlet(0.5),
+and made-up rows whose classes can hardly be told apart, of parties that are alike and of parties that are not, with
+logistic regression and with forests. A finished one is kept.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from fedkt.algorithms import ExpertFedKT, FedKT
 from fedkt.algorithms.expert import counted, doubted
 from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
+from fedkt.data.partition import partition as deal
 from fedkt.experiments.runner import assemble, draw_parties
 from fedkt.experiments.setting import Setting
 from fedkt.experts import pooled_posterior, pulled_back, pulled_to, rows_of_one, shares_of
@@ -57,24 +59,40 @@ def main() -> None:
         **{name: partial(from_dataset, name, None, asked.data_dir) for name in DATASETS},
         **{f"{name}, skewed": partial(from_dataset, name, 0.5, asked.data_dir) for name in DATASETS},
         "adult, parties alike": partial(from_dataset, "adult", None, asked.data_dir, partition="even"),
-        "noisy, parties alike": partial(made_up, beta=None),
-        "noisy": partial(made_up, beta=0.5),
+        "adult, logistic": partial(from_dataset, "adult", None, asked.data_dir, model="logistic"),
+        "adult, boosting": partial(from_dataset, "adult", None, asked.data_dir, model="boosting"),
+        "adult, networks": partial(from_dataset, "adult", None, asked.data_dir, model="mlp"),
+        "noisy, parties alike": partial(made_up, kind="even"),
+        "noisy": partial(made_up, kind="dirichlet"),
+        "noisy, forests": partial(made_up, kind="dirichlet", model="forest"),
     }
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    make_missing(RESULTS, problems, right_labels)
+
+
+def make_missing(
+    results: Path, problems: dict[str, Callable[[int], Task]], look: Callable[[Task, int], dict[str, float]]
+) -> None:
+    """Look at every problem on every seed that is not in the file yet."""
+    found = json.loads(results.read_text()) if results.exists() else []
     for name, problem in problems.items():
         for seed in SEEDS:
             named = {"problem": name, "seed": seed}
             if not any(named.items() <= each.items() for each in found):
-                found.append({**named, **right_labels(problem(seed), seed)})
-                write_atomically(RESULTS, json.dumps(found, indent=1).encode() + b"\n")
-                print(found[-1])
+                found.append({**named, **look(problem(seed), seed)})
+                write_atomically(results, json.dumps(found, indent=1).encode() + b"\n")
+                print(found[-1], flush=True)
 
 
 def from_dataset(
-    dataset: str, public_beta: float | None, data_dir: Path | None, seed: int, partition: str = "balanced"
+    dataset: str,
+    public_beta: float | None,
+    data_dir: Path | None,
+    seed: int,
+    partition: str = "balanced",
+    model: str | None = None,
 ) -> Task:
     """The parties of a dataset; its public rows as they are or with other class shares."""
-    setting = Setting(dataset, algorithm="fedkt-expert", partition=partition, seed=seed).filled()
+    setting = Setting(dataset, algorithm="fedkt-expert", partition=partition, model=model, seed=seed).filled()
     data = with_skewed_public(load(dataset, seed=seed, data_dir=data_dir), public_beta, seed=seed)
     server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
     return Task(
@@ -85,7 +103,7 @@ def from_dataset(
     )
 
 
-def made_up(seed: int, beta: float | None) -> Task:
+def made_up(seed: int, kind: str, model: str = "logistic") -> Task:
     """Two classes, the rarer one on 22 % of the rows, of which the best possible labels are 80 % right."""
     rng = np.random.default_rng(seed)
 
@@ -94,17 +112,12 @@ def made_up(seed: int, beta: float | None) -> Task:
         return X, (rng.random(count) < 1 / (1 + np.exp(1.5 - 0.8 * X[:, 0] - 0.5 * X[:, 1]))).astype(np.int64)
 
     (X, y), (public, truth) = drawn(4000), drawn(2000)
-    everybody = np.arange(MADE_UP_PARTIES)
-    owner = np.arange(len(y)) % MADE_UP_PARTIES
-    if beta is not None:
-        of_class = rng.dirichlet([beta] * MADE_UP_PARTIES, size=2)
-        owner = np.array([rng.choice(everybody, p=of_class[label]) for label in y])
+    owner = deal(kind, y, MADE_UP_PARTIES, rng=rng)
     parties = [
         Party(public, (0, 1), seed_for(seed, f"p{who}"), name=f"p{who}", X=X[owner == who], y=y[owner == who])
-        for who in everybody
-        if (owner == who).any()
+        for who in range(MADE_UP_PARTIES)
     ]
-    return Task("logistic", lambda: parties, Server(public, (0, 1), seed_for(seed, "the server")), truth)
+    return Task(model, lambda: parties, Server(public, (0, 1), seed_for(seed, "the server")), truth)
 
 
 class StudentsOfLabels(ExpertFedKT):
@@ -113,44 +126,49 @@ class StudentsOfLabels(ExpertFedKT):
     lessons = FedKT.lessons
 
 
+def taught(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
+    """What the students say of the public rows, and the parties' counts."""
+    parties = task.parties()
+    for party in parties:
+        party.shelf.clear()
+    with one_thread():
+        bundles = [bundle for bundle, _ in play(algorithm, parties, None, jobs=1, progress=None)]
+        voting, opinions = algorithm.opinions(task.server, bundles)
+    return opinions, counted(voting)
+
+
 def right_labels(task: Task, seed: int) -> dict[str, float]:
     """The part of the public rows that is labelled right, by choice."""
-
-    def taught(algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
-        """What the students say of the public rows, and the parties' counts."""
-        parties = task.parties()
-        for party in parties:
-            party.shelf.clear()
-        with one_thread():
-            bundles = [bundle for bundle, _ in play(algorithm, parties, None, jobs=1, progress=None)]
-            voting, opinions = algorithm.opinions(task.server, bundles)
-        return opinions, counted(voting)
 
     def right(scores: np.ndarray) -> float:
         return float(np.mean(winners(scores, np.random.default_rng(seed)) == task.truth))
 
-    def weighed(said: list[np.ndarray], numbers: np.ndarray) -> float:
-        return right(pulled_back(pooled_posterior(said, shares_of(numbers)))[0])
+    def weighed(said: list[np.ndarray], numbers: np.ndarray, *, calibrated: bool = False) -> float:
+        pooled = pooled_posterior(said, shares_of(numbers))
+        return right(pooled if calibrated else pulled_back(pooled)[0])
 
-    opinions, counts = taught(ExpertFedKT(task.model))
-    of_labels, _ = taught(StudentsOfLabels(task.model))
+    algorithm = ExpertFedKT(task.model)
+    opinions, counts = taught(task, algorithm)
+    as_it_is = partial(weighed, calibrated=algorithm.calibrated())
+    of_labels, _ = taught(task, StudentsOfLabels(task.model))
     hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
     named = [doubted(said, own) for said, own in zip(hard, rows_of_one(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
     each = np.arange(len(counts))[:, None]
-    fooled = [weighed(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
+    fooled = [as_it_is(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
     rounded = 2.0 ** np.round(np.log2(np.maximum(counts, 1))) * (counts > 0)
     return {
-        "as it is": weighed(opinions, counts),
+        "as it is": as_it_is(opinions, counts),
         "every party alike": right(np.sum(hard, axis=0)),
         "students of labels": weighed(of_labels, counts),
         "students only name a class": weighed(named, counts),
-        "not pulled back": right(untouched),
+        "never pulled back": right(untouched),
+        "always pulled back": weighed(opinions, counts),
         "pulled back to what parties name on rows of their own": right(
             pulled_to(untouched, named_shares(opinions, rows_of_one(untouched @ shares_of(counts).T)))
         ),
         "pulled back to the parties' prior": right(pulled_to(untouched, counts.sum(axis=0) / counts.sum())),
-        "counts rounded to powers of two": weighed(opinions, rounded),
+        "counts rounded to powers of two": as_it_is(opinions, rounded),
         "one party boasts, mean": float(np.mean(fooled)),
         "one party boasts, worst": float(np.min(fooled)),
     }

@@ -17,6 +17,7 @@ from fedkt.experiments.results import read_lines, stored
 from fedkt.experiments.tables import (
     effectiveness,
     effectiveness_table,
+    expert_counts_table,
     expert_labels_table,
     hospitals_table,
     hours_table,
@@ -99,7 +100,10 @@ def tables() -> dict[str, dict[str, str]]:
         "docs/decisions/0008-networks-in-stacks.md": {
             "teacher epochs": teacher_epochs_table(RESULTS / "teacher-epochs.json")
         },
-        "docs/decisions/0009-expert-voting.md": {"expert labels": expert_labels_table(RESULTS / "expert-labels.json")},
+        "docs/decisions/0009-expert-voting.md": {
+            "expert labels": expert_labels_table(RESULTS / "expert-labels.json"),
+            "expert counts": expert_counts_table(RESULTS / "expert-counts.json"),
+        },
         "docs/decisions/0005-adult-and-the-median-party.md": {
             "median party": median_party_table(RESULTS / "adult-median-party.json")
         },

@@ -14,12 +14,12 @@ NAMES = ("north", "south", "west")
 FAMILIES = {"south": "logistic", "west": "naive-bayes"}
 
 
-def fedkt(*arguments):
+def fedkt(*arguments, code=0):
     """Run one command in this process; what it refuses is raised."""
     result = CliRunner().invoke(app, [str(each) for each in arguments])
     if isinstance(result.exception, FedKTError):
         raise result.exception
-    assert result.exit_code == 0, (result.output, result.exception)
+    assert result.exit_code == code, (result.output, result.exception)
     return SimpleNamespace(out=result.stdout, err=result.stderr)
 
 

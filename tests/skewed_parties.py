@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fedkt.bundle import pack, unpack
@@ -45,7 +47,10 @@ def labels_here_and_from_afar(algorithm, skewed, **agreed):
     parties, server, _ = skewed
     bundles = [algorithm.party_step(party, None) for party in fresh(parties)]
     wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True, **agreed}
-    travelled = [unpack(pack(each, check_rows=server.public), **wanted) for each in bundles]
+    # The plan, not the bundle, tells a server of which family students are.
+    travelled = [
+        replace(unpack(pack(each, check_rows=server.public), **wanted), calibrated=each.calibrated) for each in bundles
+    ]
     sides = [Server(server.public, CLASSES, 99) for _ in range(2)]
     for side, sent in zip(sides, (bundles, travelled), strict=True):
         algorithm.server_step(side, sent)

@@ -105,6 +105,8 @@ def test_parties_are_routed_through_cross_validation_and_grid_search():
         assert cross_val_score(model, X, Y, cv=3, params={"parties": HOSPITAL}).mean() > 0.8
         search = GridSearchCV(model, {"subsets": [1, 3], "estimator__max_depth": [2, 4]}, cv=2)
         search.fit(X, Y, parties=HOSPITAL)
+        inside = FedKTClassifier("logistic", random_state=0).set_fit_request(parties=True)
+        assert cross_val_score(inside, X, Y, cv=2, params={"parties": HOSPITAL}).mean() > 0.8
     assert search.best_estimator_.report_.parties == 3
 
 

@@ -10,6 +10,7 @@ from fedkt.experts import (
     distance,
     expected_shares,
     label_shares,
+    misfit,
     pooled_posterior,
     pulled_back,
     shares_of,
@@ -63,6 +64,13 @@ def test_impossible_counts_are_refused(counts):
         shares_of(counts)
 
 
+def test_a_perfect_student_fits_its_partys_counts_and_no_others():
+    counts, own, pooled = label_shift(3)
+    everybody = counts.sum(axis=0)
+    assert max(misfit(said, each, pooled, everybody) for said, each in zip(own, counts, strict=True)) < 1e-9
+    assert misfit(own[0], counts[0][::-1], pooled, everybody) > 0.1
+
+
 def test_of_two_who_disagree_the_one_who_knows_the_class_is_believed():
     first, second = np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]])
     shares = shares_of([[90, 10], [10, 90]])
@@ -113,6 +121,14 @@ def test_labels_are_pulled_back_only_as_far_as_needed():
     again, strayed, _ = pulled_back(np.where(scores == scores.max(axis=1, keepdims=True), 1.0, 0.001))
     assert strayed < TOLERANCE
     assert np.array_equal(label_shares(again), given), "who is sure is left alone"
+
+
+def test_scores_that_no_cut_brings_nearer_stay_as_they_are():
+    """All rows are equal: they would go over to the other class together."""
+    alike = np.array([[0.6, 0.4]] * 200)
+    moved, strayed, left = pulled_back(alike)
+    assert moved is alike
+    assert strayed == left == pytest.approx(0.4)
 
 
 def test_rows_with_one_class_only_are_not_overruled_and_equal_ones_not_torn_apart():

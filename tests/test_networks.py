@@ -114,7 +114,7 @@ def test_a_record_touches_no_teacher_but_its_own():
         y[piece] = 0
         y[piece[0]] = label
         algorithm = FedKT(NeuralClassifier(epochs=60, batch_size=8), partitions=1, subsets=8)
-        problems = algorithm.lessons(member, suited_roles(algorithm.chosen(member), member))[0].teachers
+        problems = algorithm.lessons(member, suited_roles(algorithm.chosen(member.model), member))[0].teachers
         return grouped(problems, 10), train_models(problems, 10)
 
     (groups, before), (same, after) = teachers(0), teachers(1)

@@ -53,8 +53,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator : the classifier studied by students and final model (default: the paper's forest), or a name from
         the catalogue.
-    teacher, student, final : classifiers for one role only. Ensembles of trees are taught by single trees,
-        a single teacher is of its student's own family.
+    teacher, student, final : classifiers for one role only. Ensembles of trees are taught by single trees;
+        in expert voting the only teacher of a student is of its own family.
     partitions : cuts of a party's rows, and so students per party (s). Default: 1, and 2 for consistent voting without
         noise.
     subsets : subsets of a cut, and so teachers per student (t). Default: 5, and 1 for expert voting without noise.

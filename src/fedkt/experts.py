@@ -12,6 +12,7 @@ where w_i(x) is the probability that a row like x is party i's. Counts may be ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,9 +27,15 @@ BLOCK_VALUES = 2**22
 TOLERANCE = 0.02
 """How far the labels' class shares may stray from those expected, in total variation, before they are pulled back.
 
-Trees are less sure than they could be, and parties that hardly know a class drown the others: then the labels lose a
-rare class that is found probable all the same. Where classes can hardly be told apart they stray too, and rightly so:
-nothing in what the parties say tells the two apart, and there it costs labels.
+Forests are less sure than they could be: their labels lose a rare class that is found probable all the same. Where
+classes can hardly be told apart they stray too, and rightly so: nothing in what forests say tells the two apart, and
+there it costs labels. What calibrated families say is never moved.
+"""
+MISFIT = 0.3
+"""From here on a party's counts do not fit what its student says (see `misfit`).
+
+Set on development seeds, on which hardly an honest party comes so far, and hardly one does not that gives all its rows
+to its rarest class (docs/decisions/0009).
 """
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
@@ -66,6 +73,16 @@ def fixed_point(posteriors: Matrix, shares: Matrix) -> Matrix:
         if np.abs(pooled - before).max(initial=0.0) < SETTLED:
             break
     return pooled
+
+
+def misfit(posterior: NDArray[Any], own: Matrix, pooled: Matrix, everybody: Matrix) -> float:
+    """How far what a party says lies from what it would say with these class counts, on the mean of all rows.
+
+    Under label shift its posterior is the pooled one, each class times the party's share of the class's rows. Whoever
+    gives other counts than those its student was taught from says something else. The distance is a total variation.
+    """
+    expected = rows_of_one(pooled * (own / np.maximum(everybody, 1.0))).mean(axis=0)
+    return distance(posterior.mean(axis=0, dtype=np.float64), expected)
 
 
 def rows_of_one(scores: Matrix) -> Matrix:
@@ -116,11 +133,12 @@ def pulled_back(scores: Matrix) -> tuple[Matrix, float, float]:
     said = scores[spoken_for]
     expected = expected_shares(said)
     strayed, near = distance(label_shares(said), expected), pulled_to(said, expected)
-    if near is said:
+    left = distance(label_shares(near), expected)
+    if left >= strayed:
         return scores, strayed, strayed
     moved = scores.copy()
     moved[spoken_for] = near
-    return moved, strayed, distance(label_shares(near), expected)
+    return moved, strayed, left
 
 
 def pulled_to(scores: Matrix, expected: Matrix) -> Matrix:

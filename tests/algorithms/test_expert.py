@@ -10,10 +10,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
+from fedkt.algorithms.expert import describe
 from fedkt.algorithms.levels import calibrated, count_noise
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PrivacyError
-from fedkt.federation import Party, Server, seed_for
+from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import ConfidentGaussian, Gaussian, Laplace, Ledger, Release, price_together
@@ -34,6 +35,33 @@ def test_who_knows_a_class_is_not_outvoted(skewed):
     weights = outcome.server.figures["weights"]
     assert sum(weights.values()) == pytest.approx(1)
     assert {"p0", "p1"} == set(sorted(weights, key=lambda name: -weights[name])[:2])
+
+
+def test_a_class_that_nobody_has_gives_nobody_weight():
+    """Shares of such a class are even; a party of three rows would seem to have a third of it."""
+    server = Server(np.zeros((4, 2)), ("ill", "well", "odd"), 0)
+    parties = [Bundle(name, ("ill", "well", "odd"), ()) for name in ("north", "south", "tiny")]
+    describe(server, parties, np.array([[60, 40, 0], [40, 57, 0], [0, 3, 0]]), "says it has")
+    weights, largest = (server.diary.figures[name] for name in ("weights", "largest_shares"))
+    assert weights["tiny"] == pytest.approx(0.015)
+    assert largest["tiny"] == ["well", pytest.approx(0.03)]
+    assert sum(weights.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("family", ["logistic", "forest", "svm"])
+def test_counts_that_a_student_was_not_taught_from_are_noticed(skewed, family):
+    """A party may not have more rows than agreed on, but it could say that they are all of one class."""
+    parties, server, _ = skewed
+    algorithm = ExpertFedKT(family)
+    honest = [algorithm.party_step(party, None) for party in fresh(parties)]
+    liar = honest[2]
+    turned = replace(liar, counts=tuple(sum(liar.counts) * (each == min(liar.counts)) for each in liar.counts))
+    for sent, noticed in ((honest, False), ([*honest[:2], turned, *honest[3:]], True)):
+        listening = Server(server.public, CLASSES, 0)
+        algorithm.server_step(listening, sent)
+        notes = [note for note in listening.diary.notes if "do not fit what their students say" in note]
+        assert bool(notes) is noticed
+        assert not noticed or f"those of {liar.sender!r} by" in notes[0]
 
 
 def test_students_that_only_name_a_class_are_weighed_too(skewed):
@@ -160,11 +188,58 @@ class Broken:
 
 def test_a_single_teacher_is_of_its_students_family(skewed):
     parties, _, _ = skewed
-    assert type(ExpertFedKT("forest").chosen(parties[0]).teacher).__name__ == "RandomForestClassifier"
-    assert isinstance(ExpertFedKT("forest", subsets=3).chosen(parties[0]).teacher, DecisionTreeClassifier)
-    assert isinstance(ExpertFedKT("forest", teacher="tree").chosen(parties[0]).teacher, DecisionTreeClassifier)
+    assert type(ExpertFedKT("forest").chosen().teacher).__name__ == "RandomForestClassifier"
+    assert isinstance(ExpertFedKT("forest", subsets=3).chosen().teacher, DecisionTreeClassifier)
+    assert isinstance(ExpertFedKT("forest", teacher="tree").chosen().teacher, DecisionTreeClassifier)
     own = replace(parties[0], model="forest")
-    assert type(ExpertFedKT("boosting", teacher="tree").chosen(own).teacher).__name__ == "RandomForestClassifier"
+    assert type(ExpertFedKT("boosting", teacher="tree").chosen(own.model).teacher).__name__ == "RandomForestClassifier"
+
+
+@pytest.mark.parametrize(
+    ("settings", "so"),
+    [
+        ({"model": "logistic"}, True),
+        ({"model": "boosting"}, True),
+        ({"model": "tree"}, True),
+        ({"model": "mlp"}, True),
+        ({"model": "forest"}, False),
+        ({"model": "extra-trees"}, False),
+        ({"model": "svm"}, False),
+        ({"model": "naive-bayes"}, False),
+        ({"model": KNeighborsClassifier()}, False),
+        ({"model": "logistic", "teacher": "forest"}, False),
+        ({"model": "forest", "student": "logistic"}, True),
+        ({"model": "tree", "subsets": 3}, False),
+        ({"model": "logistic", "level": "L2", "noise": Gaussian(4.0), "queries": 9}, False),
+    ],
+    ids=str,
+)
+def test_who_finds_a_class_about_as_probable_as_it_is(settings, so):
+    if settings["model"] == "mlp":
+        pytest.importorskip("torch")
+    if settings["model"] == "boosting":
+        pytest.importorskip("xgboost")
+    assert ExpertFedKT(**settings).calibrated() is so
+    assert ExpertFedKT(**settings).calibrated("forest") is False
+
+
+@pytest.mark.parametrize("voting", ["expert", "expert-no-counts"])
+@pytest.mark.parametrize(("family", "moved"), [("logistic", False), ("tree", False), ("forest", True)])
+def test_only_students_that_are_not_sure_enough_have_their_labels_pulled_back(voting, family, moved):
+    """A class that is never the likelier one, and rightly so: logistic regression is left in peace."""
+    rng = np.random.default_rng(0)
+
+    def drawn(count):
+        X = rng.normal(size=(count, 3)).astype(np.float32)
+        return X, (rng.random(count) < 1 / (1 + np.exp(1.5 - 0.8 * X[:, 0]))).astype(np.int64)
+
+    public, _ = drawn(600)
+    own = {name: drawn(300) for name in "ab"}
+    parties = [Party(public, (0, 1), seed_for(0, name), name=name, X=X, y=y) for name, (X, y) in own.items()]
+    outcome = simulate(fedkt_with(voting, family), parties, Server(public, (0, 1), 0))
+    ((_, labels),) = outcome.server.figures["labels"]
+    assert bool(np.mean(labels == 1) > 0.15) is moved
+    assert any("pulled back" in note for note in outcome.server.notes) is moved
 
 
 def test_a_family_that_cannot_learn_distributions_learns_labels(skewed):
@@ -193,7 +268,7 @@ def test_progress_counts_students_of_both_kinds_once(skewed):
     parties = [replace(party, model=model) for party, model in zip(fresh(skewed[0])[:2], ("svm", "tree"), strict=True)]
     seen = []
     expert = ExpertFedKT("tree")
-    lessons = [lesson for party in parties for lesson in expert.lessons(party, expert.chosen(party))]
+    lessons = [lesson for party in parties for lesson in expert.lessons(party, expert.chosen(party.model))]
     expert.learn(lessons, jobs=1, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 

@@ -15,7 +15,7 @@ from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, NotMineFedKT, fedkt_with
 from fedkt.algorithms.not_mine import claimed
 from fedkt.bundle import Bundle, pack, unpack
-from fedkt.errors import BundleError, ConfigurationError, ModelError
+from fedkt.errors import BundleError, ConfigurationError, ModelError, UnsuitedModel
 from fedkt.experts import rows_of_one
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel
@@ -169,7 +169,7 @@ def test_what_it_cannot_do_is_refused(settings, why):
 
 
 def test_a_family_without_probabilities_is_refused_in_words(skewed):
-    with pytest.raises(ConfigurationError, match=r"'p0'.*does not say how sure"):
+    with pytest.raises(UnsuitedModel, match=r"'p0'.*family SVC does not say how sure"):
         NotMineFedKT("svm").party_step(fresh(skewed[0])[0], None)
     with pytest.raises(ConfigurationError, match=r"'p0'.*KNeighborsClassifier cannot learn"):
         NotMineFedKT(KNeighborsClassifier()).party_step(fresh(skewed[0])[0], None)

@@ -162,6 +162,7 @@ def test_a_plan_with_keys_takes_only_what_their_owners_have_signed(folder):
     bundle = folder / "inbox" / "north.fedkt"
     said = json.loads(fedkt("inspect", bundle, "--plan", folder / "plan.toml", "--json").out)
     assert said["signature"].startswith("right")
+    assert said["accepted"]
     assert said["verdict"] == "the server would count it"
     plan = read_plan(folder / "plan.toml")
     unsigned = Bundle("north", plan.classes, read_bundle_models(bundle, plan), said["plan"])

@@ -12,6 +12,8 @@ from fedkt.bundle import pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
 from fedkt.party_side import capped
 from fedkt.plan import read_plan
+from fedkt.plan.reading import parse_plan
+from fedkt.server_side.inbox import look
 from fedkt.server_side.inspection import describe_file
 from live_federation import NAMES, build, new_plan, party, server
 
@@ -50,6 +52,7 @@ def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federatio
     assert (plan.partitions, plan.subsets, plan.parties[0].rows) == (1, 1, 60)
     said = plan.explain()
     assert "the rows of each class" in said
+    assert "limited: north to 60 rows; nobody checks how many rows south, west may claim" in said
     assert "on the winning labels" not in " ".join(said.split()), "students learn probabilities"
     assert "tells the server how many of its rows have each label" in said
     assert "row counts stay with" not in " ".join(said.split())
@@ -62,6 +65,21 @@ def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federatio
     assert "class counts were sent as they are" in made["privacy"]
     assert "class counts were sent as they are" in (federation / "result" / "privacy.txt").read_text()
     assert "Weights: " in server(federation).out
+
+
+def test_a_server_knows_from_the_plan_whose_students_are_as_sure_as_they_should_be(federation):
+    """The plan says trees, for the south logistic regression and for the west naive Bayes."""
+    plan = read_plan(federation / "plan.toml")
+    known = {name: look(plan, federation / "inbox" / f"{name}.fedkt").bundle.calibrated for name in NAMES}
+    assert known == {"north": True, "south": True, "west": False}
+
+
+def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monkeypatch):
+    plan = read_plan(federation / "plan.toml")
+    families = {"north": "boosting", "south": "lightgbm", "west": "mlp"}
+    agreed = plan.model_copy(update={"models": plan.models.model_copy(update={"parties": families})})
+    monkeypatch.setattr("fedkt.models.catalogue.find_spec", lambda name: None)
+    assert [agreed.calibrated(name) for name in NAMES] == [True, True, True]
 
 
 def test_a_bundle_with_counts_can_be_looked_into(federation):
@@ -89,6 +107,10 @@ def test_more_rows_than_were_agreed_on_are_not_believed(federation, tmp_path):
         server(tmp_path)
 
 
+def plan_lines(folder):
+    return (folder / "plan.toml").read_bytes().splitlines(keepends=True)
+
+
 def repacked(bundle):
     return pack(bundle, check_rows=np.zeros((1, bundle.models[0].n_features), np.float32))
 
@@ -100,6 +122,7 @@ def repacked(bundle):
         (("--voting", "expert-no-counts", "--level", "L2", *NOISE), "adds no noise"),
         (("--voting", "expert-no-counts", "--subsets", "5"), "one subset"),
         (("--voting", "expert", "--level", "L1", *NOISE), "the noise hides just that.*level L0\\.$"),
+        (("--voting", "expert", "--level", "L1"), "the noise hides just that.*level L0\\.$"),
         (("--voting", "expert", "--rows", "east=3"), "not among the parties"),
         (("--rows", "north=60"), "only expert voting has it tell"),
     ],
@@ -125,6 +148,8 @@ def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
     plan = read_plan(tmp_path / "plan.toml")
     assert plan.price().epsilon > bare
     assert plan.budget >= plan.price().epsilon
+    with pytest.raises(PlanError, match="count_sigma is missing, the noise on class counts"):
+        parse_plan(b"".join(line for line in plan_lines(tmp_path) if b"count_sigma =" not in line), "plan.toml")
     said, sigma = " ".join(plan.explain().split()), plan.count_noise().sigma
     assert "on 20 released labels" in said
     assert f"class counts leave, with Gaussian noise (sigma {sigma:.4g} rows)" in said

@@ -271,7 +271,8 @@ def test_a_claim_that_does_not_hold_is_refused(two, change, words):
     path.write_bytes(pack(replace(bundle, claim=None), check_rows=rows, claim=forged))
     with pytest.raises(BundleError, match=words):
         server(two)
-    assert words.split(":")[0] in fedkt("inspect", path, "--plan", two / "plan.toml").out
+    assert words.split(":")[0] in fedkt("inspect", path, "--plan", two / "plan.toml", code=1).out
+    assert json.loads(fedkt("inspect", path, "--plan", two / "plan.toml", "--json", code=1).out)["accepted"] is False
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from command_line import fedkt
@@ -59,12 +61,17 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
         *QUICK,
         "--results",
         "r.jsonl",
-        "--json",
     )
-    first = json.loads(fedkt(*words, cwd=tmp_path).stdout)
+    first = json.loads(fedkt(*words, "--json", cwd=tmp_path).stdout)
     assert [each["algorithm"] for each in first["algorithms"]] == ["fedkt", "solo"]
     assert len(first["runs"]) == 4
-    assert json.loads(fedkt(*words, cwd=tmp_path).stdout) == first
+    assert json.loads(fedkt(*words, "--json", cwd=tmp_path).stdout) == first
+    score = {(each["algorithm"], each["seed"]): 100 * each["accuracy"] for each in first["runs"]}
+    apart = [score["solo", seed] - score["fedkt", seed] for seed in (0, 1)]
+    assert first["differences"] == {"less": "fedkt", "points": {"solo": pytest.approx(apart)}}
+    shown = fedkt(*words, cwd=tmp_path).stdout
+    assert "Less fedkt on the same seeds" in shown
+    assert f"{np.mean(apart):+.1f} ± {np.std(apart, ddof=1):.1f} (0 of 2 ahead)" in shown
 
 
 def test_compare_knows_what_simulate_does_by_default():
@@ -172,6 +179,20 @@ def test_every_verb_shows_an_example_in_its_help(verb):
     done = fedkt(verb, "--help")
     assert done.returncode == 0
     assert f"fedkt {verb}" in done.stdout
+
+
+@pytest.mark.parametrize("verb", ["simulate", "compare"])
+def test_help_names_every_algorithm_and_family(verb):
+    from typer.main import get_command
+
+    from fedkt.algorithms import ALGORITHMS
+    from fedkt.cli import app
+    from fedkt.models.catalogue import MODELS
+
+    help_of = {option.name: option.help for option in get_command(app).commands[verb].params}
+    listed = help_of["algorithm" if verb == "simulate" else "algorithms"]
+    assert set(ALGORITHMS) <= set(re.findall(r"[\w-]+", listed))
+    assert set(MODELS) <= set(re.findall(r"[\w-]+", help_of["model"]))
 
 
 def test_ctrl_c_is_answered_in_words_and_with_code_130(tmp_path):

@@ -10,6 +10,7 @@ from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import (
+    CALIBRATED,
     MODELS,
     NETWORKS,
     ONLY_IMAGES,
@@ -18,7 +19,7 @@ from fedkt.models.catalogue import (
     default_teacher,
     roles,
 )
-from fedkt.models.ensemble import is_neural, learns_distributions
+from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
 
 X, LABELS = make_classification(240, 6, n_informative=4, n_classes=3, class_sep=2.0, random_state=0)
 X = X.astype(np.float32)
@@ -50,6 +51,7 @@ def test_the_catalogue_knows_what_its_families_can_do(family):
     estimator = as_estimator(family)
     assert (family in ONLY_NAMES_A_CLASS) == (not gives_probabilities(estimator))
     assert (family in NETWORKS) == is_neural(estimator)
+    assert (family in CALIBRATED) == is_calibrated(estimator)
     assert learns_distributions(estimator) == (family not in ONLY_NAMES_A_CLASS)
     assert (family in ONLY_IMAGES) == (image_for(family) is not None)
 

@@ -71,6 +71,31 @@ def test_a_row_weighs_as_much_as_one_with_a_label():
     assert np.allclose(told, soft, atol=1e-3)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(class_weight="balanced"),
+        make_pipeline(StandardScaler(), LogisticRegression(class_weight={0: 1, 1: 9})),
+        RandomForestClassifier(20, max_depth=4, class_weight="balanced"),
+        GaussianNB(priors=np.array([0.5, 0.5])),
+    ],
+    ids=["logistic", "pipeline", "forest", "bayes"],
+)
+def test_weights_of_classes_do_not_count_again(estimator):
+    """What a teacher says carries its weights already."""
+    rare = 0.02 + 0.2 * (X[:, 0] > 0)
+    model = fit_soft(estimator, X, np.column_stack([1 - rare, rare]), rng=np.random.default_rng(1))
+    assert model.predict_proba(X, 2)[:, 1].mean() == pytest.approx(rare.mean(), abs=0.01)
+
+
+def test_boosting_learns_distributions_without_weights_of_classes():
+    boosted = pytest.importorskip("xgboost").XGBClassifier(n_estimators=50, max_depth=2, scale_pos_weight=8.0)
+    rare = 0.02 + 0.2 * (X[:, 0] > 0)
+    model = fit_soft(boosted, X, np.column_stack([1 - rare, rare]), rng=np.random.default_rng(1))
+    assert model.predict_proba(X, 2)[:, 1].mean() == pytest.approx(rare.mean(), abs=0.02)
+    assert boosted.scale_pos_weight == 8.0
+
+
 def test_a_class_that_no_row_has_stays_out():
     shares = np.column_stack([SHARES[:, 0], np.zeros(400), 1 - SHARES[:, 0]])
     model = fit_soft(RandomForestClassifier(max_depth=3), X, shares, rng=np.random.default_rng(1))

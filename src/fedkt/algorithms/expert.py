@@ -26,7 +26,9 @@ from fedkt.algorithms.pate import TIES, Lesson, fingerprint, learn_students
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, PrivacyError
 from fedkt.experts import (
+    MISFIT,
     Matrix,
+    misfit,
     pooled_posterior,
     pulled_back,
     rows_of_one,
@@ -35,7 +37,7 @@ from fedkt.experts import (
 from fedkt.federation import Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.ensemble import is_neural, learns_distributions
+from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
 from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
 from fedkt.parallel import Progress, part_of
 from fedkt.privacy import Release
@@ -81,13 +83,29 @@ class ExpertFedKT(FedKT):
         super().check()
         check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
 
-    def chosen(self, party: Party) -> Roles:
-        """Who teaches and who studies at this party."""
-        found = super().chosen(party)
-        if self.subsets > 1 or (self.teacher is not None and party.model is None):
-            return found
-        # A tree is the usual teacher because many of them disagree usefully; one alone only knows less.
-        return roles(found.student, teacher=found.student)
+    def chosen(self, own: Any = None) -> Roles:
+        """Who teaches and who studies at a party: of the agreed families, or of the party's own one."""
+        if self.subsets > 1:
+            return super().chosen(own)
+        teacher, student = self.single(own)
+        return roles(student, teacher=teacher)
+
+    def single(self, own: Any) -> tuple[Any, Any]:
+        """The only teacher of a party and its student, as they were named.
+
+        A tree is the usual teacher because many of them disagree usefully; one alone only knows less than its student.
+        """
+        if own is not None:
+            return own, own
+        student = self.model if self.student is None else self.student
+        return (student if self.teacher is None else self.teacher), student
+
+    def calibrated(self, own: Any = None) -> bool:
+        """Whether the students of such a party say how probable a class is, and are about right.
+
+        Not those of labels, nor those of several teachers: an average of models that differ is never quite sure.
+        """
+        return self.level == "L0" and self.subsets == 1 and all(map(is_calibrated, self.single(own)))
 
     def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
         """What this party has yet to teach: without noise how sure its teachers are, if they can say."""
@@ -125,7 +143,8 @@ class ExpertFedKT(FedKT):
 
     def bundle(self, party: Party) -> Bundle:
         """The party's students, and its class counts; with noise at L2."""
-        return replace(super().bundle(party), counts=self.told(party), soft=True)
+        calibrated = self.calibrated(party.model)
+        return replace(super().bundle(party), counts=self.told(party), soft=True, calibrated=calibrated)
 
     def told(self, party: Party) -> tuple[int, ...]:
         """How many rows of each class the party says it has."""
@@ -181,11 +200,18 @@ class ExpertFedKT(FedKT):
         scores = pooled_posterior(heard, shares_of(counts))
         tell_who_only_votes(server, voting, soft)
         describe(server, voting, counts, "says it has")
-        return pull_back(server, scores)
+        if self.level == "L0":
+            tell_who_does_not_fit(server, voting, heard, counts, scores)
+        return pull_back(server, voting, scores)
 
 
-def pull_back(server: Server, scores: Matrix) -> Matrix:
-    """The scores, pulled back where the class shares of their labels stray too far; the report says so."""
+def pull_back(server: Server, voting: Sequence[Bundle], scores: Matrix) -> Matrix:
+    """The scores, pulled back where the class shares of their labels stray too far; the report says so.
+
+    Labels of calibrated students alone stay as they are: if they stray, then because classes can hardly be told apart.
+    """
+    if all(bundle.calibrated and says_how_sure_of_all(bundle) for bundle in voting):
+        return scores
     moved, strayed, left = pulled_back(scores)
     server.diary.figures["strayed"] = strayed
     if moved is not scores:
@@ -218,9 +244,30 @@ def tell_who_only_votes(server: Server, voting: Sequence[Bundle], soft: Sequence
     """Say whose students name a class without saying how sure they are."""
     quiet = [bundle.sender for bundle, sure in zip(voting, soft, strict=True) if not sure]
     if quiet:
+        server.diary.say(f"The students of {listed(quiet)} only name a class. Their word counts as {BELIEF:.0%} sure.")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of many parties by name."""
+    return f"{', '.join(map(repr, names[:20]))}{' and others' * (len(names) > 20)}"
+
+
+def tell_who_does_not_fit(
+    server: Server, voting: Sequence[Bundle], heard: Sequence[NDArray[np.float32]], counts: Matrix, pooled: Matrix
+) -> None:
+    """Say whose students do not speak like students of the rows that their party says it has."""
+    everybody = counts.sum(axis=0)
+    far = {
+        bundle.sender: misfit(said, own, pooled, everybody)
+        for bundle, said, own in zip(voting, heard, counts, strict=True)
+        if own.any()
+    }
+    doubtful = sorted((name for name in far if far[name] > MISFIT), key=lambda name: -far[name])
+    if doubtful:
         server.diary.say(
-            f"The students of {', '.join(map(repr, quiet[:20]))}{' and others' * (len(quiet) > 20)} only name a class. "
-            f"Their word counts as {BELIEF:.0%} sure."
+            f"The class counts of {listed(doubtful)} do not fit what their students say, those of "
+            f"{doubtful[0]!r} by {far[doubtful[0]]:.0%}. Counts may be wrong or boastful, or students far too sure "
+            "(naive Bayes): ask before you believe the result."
         )
 
 
@@ -231,16 +278,19 @@ def describe(server: Server, voting: Sequence[Bundle], counts: Matrix, says: str
     """
     figures, shares = server.diary.figures, shares_of(counts)
     figures["voters"] = len(voting)
+    # Of a class without rows everybody has an equal share, which says nothing about anybody.
+    known = np.flatnonzero(counts.sum(axis=0) >= min(1.0, counts.sum(axis=0).max()))
+    shares = shares[:, known]
     figures["weights"] = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
     figures["largest_shares"] = {
-        bundle.sender: [str(server.classes[int(share.argmax())]), float(share.max())]
+        bundle.sender: [str(server.classes[int(known[share.argmax()])]), float(share.max())]
         for bundle, share in zip(voting, shares, strict=True)
     }
     for bundle, part in zip(voting, counts.sum(axis=1) / max(counts.sum(), 1.0), strict=True):
         if len(voting) > 1 and part > (1 + 1 / len(voting)) / 2:
             server.diary.say(
                 f"Party {bundle.sender!r} {says} {part:.0%} of all rows, so its word outweighs all others together. "
-                "The server cannot check that: make sure that it is so."
+                "The server cannot check that: make sure that it is so, or limit it by the rows of a plan."
             )
 
 

@@ -124,11 +124,14 @@ class FedKT(Algorithm):
 
     def together(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
-        return any(is_neural(each.teacher) or is_neural(each.student) for each in map(self.chosen, parties))
+        return any(
+            is_neural(each.teacher) or is_neural(each.student)
+            for each in (self.chosen(party.model) for party in parties)
+        )
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
-        for lesson in self.lessons(party, suited_roles(self.chosen(party), party)):
+        for lesson in self.lessons(party, suited_roles(self.chosen(party.model), party)):
             (student,) = self.learn([lesson], jobs=party.jobs, progress=party.progress)
             party.shelf[student_name(lesson.partition)] = student
         return self.bundle(party)
@@ -153,14 +156,18 @@ class FedKT(Algorithm):
         Parties that share public rows and a model share its scale, which is measured on these rows.
         """
         alike = {(id(party.public), id(party.model)): party for party in parties}
-        made = {key: suited_roles(self.chosen(party), party) for key, party in alike.items()}
+        made = {key: suited_roles(self.chosen(party.model), party) for key, party in alike.items()}
         return [made[id(party.public), id(party.model)] for party in parties]
 
-    def chosen(self, party: Party) -> Roles:
-        """Who teaches and who studies at this party."""
-        if party.model is None:
+    def chosen(self, own: Any = None) -> Roles:
+        """Who teaches and who studies at a party: of the agreed families, or of the party's own one."""
+        if own is None:
             return roles(self.model, teacher=self.teacher, student=self.student)
-        return roles(party.model)
+        return roles(own)
+
+    def calibrated(self, own: Any = None) -> bool:
+        """Whether the students of such a party say how probable a class is, and are about right."""
+        return False
 
     def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""

@@ -25,13 +25,14 @@ from fedkt.algorithms.expert import ExpertFedKT, describe, pull_back
 from fedkt.algorithms.fedkt import Ask, student_name
 from fedkt.algorithms.pate import CUT, TEACH, Lesson
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, ModelError
+from fedkt.errors import ModelError, UnsuitedModel
 from fedkt.experts import Matrix, rows_of_one
 from fedkt.federation import Party, Server, stacked
 from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import Problem, learns_distributions
 from fedkt.models.prediction import probabilities_of_all, says_how_sure
+from fedkt.models.soft import last_step
 from fedkt.votes import Labels
 
 FOLDS = 2
@@ -61,7 +62,14 @@ class NotMineFedKT(ExpertFedKT):
 
     def bundle(self, party: Party) -> Bundle:
         """What the party sends: its student, which knows one class more."""
-        return Bundle(party.name, party.classes, (party.shelf[student_name(0)],), soft=True, not_mine=True)
+        return Bundle(
+            party.name,
+            party.classes,
+            (party.shelf[student_name(0)],),
+            soft=True,
+            calibrated=self.calibrated(party.model),
+            not_mine=True,
+        )
 
     def asking(self) -> Ask:
         """How students are asked."""
@@ -84,7 +92,7 @@ class NotMineFedKT(ExpertFedKT):
         if unclaimed:
             server.diary.say(f"{unclaimed} public rows are like no party's rows, all students say, and are left out.")
         # A row that nobody claims has no label, rather than any.
-        return pull_back(server, total / np.where(claims > 0, claims, 1.0))
+        return pull_back(server, voting, total / np.where(claims > 0, claims, 1.0))
 
     def believed(self, name: str, claims: Matrix) -> Matrix:
         """A party's word as far as it counts: what it claims must not come from more rows than it may have."""
@@ -141,11 +149,12 @@ def check_family(party: Party, chosen: Roles) -> None:
     """Refuse a teacher that cannot say how sure it is, and a student that cannot learn it."""
     lack = None
     if not gives_probabilities(chosen.teacher):
-        lack = f"a teacher of the family {type(chosen.teacher).__name__} does not say how sure it is"
+        lack = f"a teacher of the family {type(last_step(chosen.teacher)).__name__} does not say how sure it is"
     elif not learns_distributions(chosen.student):
-        lack = f"a student of the family {type(chosen.student).__name__} cannot learn how sure its teachers are"
+        student = type(last_step(chosen.student)).__name__
+        lack = f"a student of the family {student} cannot learn how sure its teachers are"
     if lack:
-        raise ConfigurationError(
+        raise UnsuitedModel(
             f"Party {party.name!r}: {lack}, which expert voting without counts needs. Choose another family or "
             "another voting."
         )

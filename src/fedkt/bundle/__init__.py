@@ -65,6 +65,8 @@ class Bundle:
     """Whether its models also say how sure they are, as far as they can."""
     not_mine: bool = False
     """Whether its models know one class more, after the agreed ones: a row that is not the sender's."""
+    calibrated: bool = False
+    """Whether its models are agreed to be of families that find a class about as probable as it is."""
 
     @property
     def n_outputs(self) -> int:

@@ -87,7 +87,7 @@ def compare(
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.cli.tables import print_summaries, write_curve, write_report
     from fedkt.experiments.curves import check_curve
-    from fedkt.experiments.results import summarise
+    from fedkt.experiments.results import less_first, summarise
     from fedkt.experiments.runner import run_all
     from fedkt.experiments.setting import ONE_SHOT
 
@@ -124,10 +124,12 @@ def compare(
     if not reports:
         raise ConfigurationError(" ".join(unsuited.values()))
     if as_json:
+        first, apart = less_first(reports)
         print_json(
             {
                 "dataset": dataset,
                 "algorithms": [asdict(summary) for summary in summarise(reports)],
+                "differences": {"less": first, "points": apart},
                 "unsuited": unsuited,
                 "runs": [each.as_dict() for each in reports],
             }

@@ -20,6 +20,8 @@ def inspect(
 ) -> None:
     """Show what a bundle or a final model holds. Nothing in it is built or run.
 
+    With a plan the exit code is 1 for a file that the plan's server would refuse.
+
     [bold]Examples[/bold]
 
       fedkt inspect outbox/north.fedkt
@@ -28,16 +30,25 @@ def inspect(
 
       fedkt inspect result/final.onnx --json
     """
-    from fedkt.cli.output import print_json, stdout
+    from fedkt.cli.output import print_json
     from fedkt.plan import read_plan
     from fedkt.server_side.inspection import describe_file
 
     said = describe_file(file, None if plan is None else read_plan(plan))
     if as_json:
         print_json(said)
-        return
+    else:
+        show(said)
+    if not said.get("accepted", True):
+        raise typer.Exit(1)
+
+
+def show(said: dict[str, Any]) -> None:
+    """What a file holds, a line for each thing."""
+    from fedkt.cli.output import stdout
+
     for key, value in said.items():
-        if key not in ("models", "arrays"):
+        if key not in ("models", "arrays", "accepted"):
             for line in lines(key, value, 12):
                 stdout.print(line, markup=False, highlight=False, soft_wrap=True)
     for part in [*said["models"], *said.get("arrays", [])]:

@@ -31,7 +31,8 @@ Model = Annotated[
 Teacher = Annotated[
     str | None,
     typer.Option(
-        help="Family of the teachers. Default: single trees for tree ensembles; one teacher alone is like its student."
+        help="Family of the teachers. Default: single trees for tree ensembles; with expert voting and no noise like "
+        "the students."
     ),
 ]
 Student = Annotated[str | None, typer.Option(help="Family of the students. Default: --model.")]

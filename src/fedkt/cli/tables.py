@@ -13,7 +13,7 @@ from fedkt.data import load
 from fedkt.experiments.curves import save_curves
 from fedkt.experiments.figures import partition_bubbles
 from fedkt.experiments.page import write_page
-from fedkt.experiments.results import summarise
+from fedkt.experiments.results import less_first, summarise
 from fedkt.experiments.runner import data_dependent, draw_parties
 from fedkt.experiments.setting import Setting
 from fedkt.experiments.traffic import (
@@ -26,7 +26,7 @@ from fedkt.experiments.traffic import (
     traffic_cells,
     worth_showing,
 )
-from fedkt.experiments.words import human_bytes
+from fedkt.experiments.words import difference_in_words, human_bytes
 from fedkt.federation import Outcome
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, weights_in_words
@@ -132,6 +132,7 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     for algorithm in unsuited:
         table.add_row(algorithm, *["–"] * 6)
     stdout.print(table)
+    print_differences(reports)
     print_reach(reports)
     print_traffic(reports)
     print_data(first)
@@ -142,6 +143,19 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
         stdout.print(f"Privacy: {max(private, key=lambda each: each.epsilon or 0).privacy}", soft_wrap=True)
     for note in dict.fromkeys(note for report in private for note in report.notes):
         stdout.print(f"Note: {note}", markup=False)
+
+
+def print_differences(reports: Sequence[Report]) -> None:
+    """How far algorithms lie from the first one seed by seed, where there are several: their spreads do not tell."""
+    first, apart = less_first(reports)
+    shown = {name: points for name, points in apart.items() if len(points) > 1}
+    if not shown:
+        return
+    stdout.print()
+    table = ruled(f"Less {first} on the same seeds, in points", "algorithm", "difference")
+    for name, points_apart in shown.items():
+        table.add_row(name, difference_in_words(points_apart))
+    stdout.print(table)
 
 
 def print_reach(reports: Sequence[Report]) -> None:

@@ -261,19 +261,16 @@ def headline(first: Report, scores: dict[str, Summary], measured: Sequence[Repor
 
 def compared(lead: Summary, other: Summary, measured: Sequence[Report]) -> str:
     """The distance between two algorithms in percentage points, and on how many of their common seeds it holds."""
+    from fedkt.experiments.results import paired_points
+
     points = 100 * (lead.mean_accuracy - other.mean_accuracy)
     with_whom = COMPARED_WITH.get(other.algorithm, name_of(other.algorithm))
     if abs(points) < 0.05:
         return f"That is as much as {with_whom}."
-    by_seed = {(report.algorithm, report.seed): report.accuracy or 0.0 for report in measured}
-    pairs = [
-        (value, by_seed[other.algorithm, seed])
-        for (algorithm, seed), value in by_seed.items()
-        if algorithm == lead.algorithm and (other.algorithm, seed) in by_seed
-    ]
-    ahead = sum(mine > theirs if points > 0 else mine < theirs for mine, theirs in pairs)
+    apart = paired_points(*([each for each in measured if each.algorithm == one.algorithm] for one in (lead, other)))
+    ahead = sum(each > 0 if points > 0 else each < 0 for each in apart)
     more, better = ("more", "higher") if points > 0 else ("less", "lower")
-    held = f" ({better} on {ahead} of {len(pairs)} seeds)" if len(pairs) > 1 else ""
+    held = f" ({better} on {ahead} of {len(apart)} seeds)" if len(apart) > 1 else ""
     return f"That is {abs(points):.1f} points {more} than {with_whom}{held}."
 
 

@@ -101,6 +101,22 @@ def summarise(reports: Sequence[Report]) -> list[Summary]:
     return found
 
 
+def paired_points(ours: Sequence[Report], theirs: Sequence[Report]) -> list[float]:
+    """Our accuracy less theirs on the same seed, in points, for every seed that both have measured."""
+    by_seed = {each.seed: each.accuracy for each in theirs}
+    pairs = [(each.accuracy, by_seed.get(each.seed)) for each in ours]
+    return [100 * (mine - other) for mine, other in pairs if mine is not None and other is not None]
+
+
+def less_first(reports: Sequence[Report]) -> tuple[str, dict[str, list[float]]]:
+    """The algorithm that comes first, and how far the others lie from it, seed by seed and in points."""
+    runs: dict[str, list[Report]] = {}
+    for report in reports:
+        runs.setdefault(report.algorithm, []).append(report)
+    (first, beside), *others = runs.items()
+    return first, {name: paired_points(group, beside) for name, group in others}
+
+
 def over_seeds(values: Sequence[float | None]) -> tuple[float, float] | None:
     """Mean and standard deviation of the values that were measured."""
     measured = [value for value in values if value is not None]

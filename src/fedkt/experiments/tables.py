@@ -95,17 +95,33 @@ def median_party_table(path: Path) -> str:
 
 def expert_labels_table(path: Path) -> str:
     """The part of the public rows that expert voting labels right, by choice and problem."""
-    entries = json.loads(path.read_text(encoding="utf-8"))
-    columns: dict[str, list[dict[str, Any]]] = {}
-    for each in entries:
-        columns.setdefault(each["problem"], []).append(each)
-    choices = [name for name in entries[0] if name not in ("problem", "seed")]
+    columns = by_problem(path)
+    choices = [name for name in next(iter(columns.values()))[0] if name not in ("problem", "seed")]
     lines = [
         [choice, *(with_spread(mean_and_spread([each[choice] for each in column])) for column in columns.values())]
         for choice in choices
     ]
-    seeds = len({each["seed"] for each in entries})
+    seeds = len({each["seed"] for column in columns.values() for each in column})
     return f"{markdown(['labels right, %', *columns], lines)}\n\nMean ± standard deviation over {seeds} seeds."
+
+
+def by_problem(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """The entries of a study on several problems and seeds."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in json.loads(path.read_text(encoding="utf-8")):
+        found.setdefault(each["problem"], []).append(each)
+    return found
+
+
+def expert_counts_table(path: Path) -> str:
+    """By problem: how far honest counts are from what students say, and how often false ones are noticed."""
+    parts = ("honest parties suspected", "liars suspected", "liars suspected most")
+    lines = []
+    for problem, entries in by_problem(path).items():
+        largest = max(each["largest misfit of an honest party"] for each in entries)
+        means = [f"{100 * float(np.mean([each[name] for each in entries])):.0f} %" for name in parts]
+        lines.append([problem, str(entries[0]["parties"]), f"{largest:.2f}", *means])
+    return markdown(["problem", "parties", "largest misfit of an honest party", *parts], lines)
 
 
 def hospitals_table(path: Path) -> str:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fedkt.report import mean_and_spread
+
 
 def distinct(values: Iterable[Any]) -> str:
     """The different values, without None, separated by commas."""
@@ -28,6 +30,15 @@ def with_spread(value: tuple[float, float] | None, several: bool) -> str:
         return "–"
     # Spaces that do not break: a number stays on one line with its spread and its sign.
     return f"{100 * value[0]:.1f}\u00a0±\u00a0{100 * value[1]:.1f}\u00a0%" if several else percent(value[0])
+
+
+def difference_in_words(points: list[float] | None) -> str:
+    """Mean and spread of paired differences, and in how many of them ours is ahead."""
+    if not points:
+        return ""
+    mean, spread = mean_and_spread(points)
+    ahead = f"{sum(each > 0 for each in points)} of {len(points)} ahead"
+    return f"{mean:+.1f} ± {spread:.1f} ({ahead})" if len(points) > 1 else f"{mean:+.1f}"
 
 
 def human_seconds(number: float | None) -> str:

@@ -125,6 +125,8 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 ONLY_NAMES_A_CLASS = frozenset({"svm"})
 """Families of MODELS that do not say how sure they are."""
+CALIBRATED = frozenset({"tree", "boosting", "hist-boosting", "lightgbm", "logistic", "mlp", "cnn"})
+"""Families of MODELS that find a class about as probable as it is (see `fedkt.models.soft`)."""
 NETWORKS = frozenset({"mlp", "cnn"})
 ONLY_IMAGES = frozenset({"cnn"})
 TREE_ENSEMBLES = frozenset(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, fit_model, prepared, refusal, take_rows
-from fedkt.models.soft import fit_soft, weighing
+from fedkt.models.catalogue import CALIBRATED
+from fedkt.models.soft import fit_soft, fitted_to_frequencies, weighing
 
 ENOUGH_FOR_TWO = 16
 """From so many networks on there are at least two stacks, so that two processes have something to do.
@@ -80,6 +81,13 @@ def is_neural(estimator: Any) -> bool:
 def learns_distributions(estimator: Any) -> bool:
     """Whether this can be trained on distributions over the classes."""
     return is_neural(estimator) or weighing(estimator) is not None
+
+
+def is_calibrated(model: Any) -> bool:
+    """Whether this finds a class about as probable as it is; of a name it is known without the family's library."""
+    if isinstance(model, str):
+        return model in CALIBRATED
+    return is_neural(model) or fitted_to_frequencies(model)
 
 
 def suited(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fedkt.experiments.svg import name_of
+from fedkt.experiments.words import difference_in_words
 from fedkt.paper.outcome import (
     BETTER,
     WITHIN,
@@ -14,7 +15,6 @@ from fedkt.paper.outcome import (
     beside_in_words,
     bytes_in_words,
     counts_in_words,
-    difference_in_words,
     differences,
     ours_in_words,
     verdicts,

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.errors import DataError
-from fedkt.experiments.results import over_seeds, stored
+from fedkt.experiments.results import over_seeds, paired_points, stored
 from fedkt.experiments.setting import fingerprint
 from fedkt.paper.plans import Plan
-from fedkt.report import Report, mean_and_spread
+from fedkt.report import Report
 
 WITHIN, BETTER, WORSE = "within", "better", "worse"
 SPREADS = 2.0
@@ -149,20 +149,9 @@ def differences(table: Table, other: str) -> dict[str, dict[str, list[float]]]:
             continue
         parts[place] = other
         beside = table.cells.get((",".join(parts), column))
-        by_seed = {} if beside is None else {each.seed: each.accuracy for each in beside.reports}
-        pairs = [(each.accuracy, by_seed[each.seed]) for each in cell.reports if each.seed in by_seed]
-        points = [100 * (ours - theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
+        points = [] if beside is None else paired_points(cell.reports, beside.reports)
         found.setdefault(row, {})[column] = points
     return found
-
-
-def difference_in_words(points: list[float] | None) -> str:
-    """Mean and spread of paired differences, and in how many of them ours is ahead."""
-    if not points:
-        return ""
-    mean, spread = mean_and_spread(points)
-    ahead = f"{sum(each > 0 for each in points)} of {len(points)} ahead"
-    return f"{mean:+.1f} ± {spread:.1f} ({ahead})" if len(points) > 1 else f"{mean:+.1f}"
 
 
 def bytes_in_words(cell: Cell | None) -> str:

@@ -77,7 +77,8 @@ class Plan(Part):
             check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
         told = self.level == "L2" and self.voting == "expert"
         if self.privacy is not None and (self.privacy.count_sigma is not None) != told:
-            raise ValueError("privacy.count_sigma is given for expert voting at level L2, and for nothing else")
+            wrong = "is missing, the noise on class counts that" if told else "is given, which only"
+            raise ValueError(f"privacy.count_sigma {wrong} expert voting at level L2 has")
         if self.voting == "consistent" and any(member.rows is not None for member in self.parties):
             raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
         self._check_families()
@@ -222,6 +223,10 @@ class Plan(Part):
         from fedkt.models.catalogue import trained_for
 
         return trained_for(self.models.parties.get(name), self.models.epochs)
+
+    def calibrated(self, name: str) -> bool:
+        """Whether this party's students are to be of families that find a class about as probable as it is."""
+        return self.algorithm().calibrated(self.models.parties.get(name))
 
     @property
     def image(self) -> tuple[int, int, int] | None:

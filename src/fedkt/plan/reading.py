@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from fedkt.algorithms.levels import default_partitions, default_subsets
+from fedkt.algorithms.levels import check_voting, default_partitions, default_subsets
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import names_its_label, read_table
-from fedkt.errors import PlanError
+from fedkt.errors import ConfigurationError, PlanError
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import rounded_budget, settled
@@ -63,6 +63,10 @@ def make_plan(
     models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
     cuts = partitions if partitions is not None else default_partitions(level, voting)
     parts = subsets if subsets is not None else default_subsets(level, voting)
+    try:
+        check_voting(voting, level=level, partitions=cuts, subsets=parts)
+    except ConfigurationError as reason:
+        raise PlanError(f"The new plan: {reason}") from reason
     noise = settled(
         privacy or {},
         level=level,

@@ -152,6 +152,7 @@ def explain(plan: Plan) -> str:
         "              A category that is not among the agreed ones "
         + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),
         f"  Models      {_models(plan)}",
+        *([f"  Weights     {_weights(plan)}"] if plan.soft else []),
         f"  Seed        {seed}",
         "",
         "What happens",
@@ -252,6 +253,16 @@ def _models(plan: Plan) -> str:
     own = [f"{party} uses {family}" for party, family in chosen.parties.items()]
     long = [] if chosen.epochs is None else [f"networks are trained for {plural(chosen.epochs, 'epoch')}"]
     return "; ".join([chosen.default, *roles, *own, *long])
+
+
+def _weights(plan: Plan) -> str:
+    """How far a party is believed that says, or whose student makes believe, that it has many rows."""
+    limited = [f"{member.name} to {member.rows:,} rows" for member in plan.parties if member.rows is not None]
+    free = [member.name for member in plan.parties if member.rows is None]
+    believed = [f"limited: {_some(limited)}"] if limited else []
+    if free:
+        believed.append(f"nobody checks how many rows {_some(free)} may claim to have (--rows NAME=NUMBER limits it)")
+    return "; ".join(believed)
 
 
 def _some(values: Any) -> str:

@@ -115,7 +115,8 @@ def look(plan: Plan, path: Path) -> Arrival:
         reason_ = f"it holds {held}, but {plan.partitions} were agreed on (partitions)."
         return Arrival(name, bundle.sender, reason_, bytes=len(data), sha256=digest)
     fault = claim_fault(plan, bundle.claim) or count_fault(plan, bundle)
-    return Arrival(name, bundle.sender, fault, None if fault else bundle, len(data), digest)
+    known = replace(bundle, calibrated=plan.calibrated(bundle.sender))
+    return Arrival(name, bundle.sender, fault, None if fault else known, len(data), digest)
 
 
 def count_fault(plan: Plan, bundle: Bundle) -> str:

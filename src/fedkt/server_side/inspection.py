@@ -66,6 +66,7 @@ def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any
     if manifest.claim is not None:
         said["claim"] = manifest.claim.model_dump(exclude_none=True)
     if plan is not None:
+        said["accepted"] = not verdict
         said["verdict"] = verdict or "the server would count it"
     if manifest.counts is not None:
         said["counts"] = manifest.counts
@@ -114,7 +115,7 @@ def describe_final(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]
         "signature": "none: final models are not signed",
     }
     if plan is not None:
-        same = card.plan == plan.digest
+        said["accepted"] = same = card.plan == plan.digest
         said["verdict"] = "made under this plan" if same else f"made under another plan than {plan.digest[:12]}"
     shown = graph(data, n_features=card.columns.n_features, n_classes=len(card.classes))
     said["models"] = [{"name": path.name, "bytes": len(data), **shown}]

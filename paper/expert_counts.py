@@ -1,0 +1,84 @@
+"""Whether a server notices class counts that a student was not taught from.
+
+    python paper/expert_counts.py [--data-dir DIR]
+
+Writes paper/results/expert-counts.json, for each problem and development seed: how far the counts of honest parties are
+from what their students say, how many of these are suspected, how many parties are that give all their rows to their
+rarest class (each in turn, while all others are honest), and how often these are the ones suspected most. A finished
+problem is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from expert_labels import Task, from_dataset, make_missing, taught
+
+from fedkt.algorithms import ExpertFedKT
+from fedkt.algorithms.expert import doubted
+from fedkt.experts import MISFIT, misfit, pooled_posterior, rows_of_one, shares_of
+from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
+
+RESULTS = Path(__file__).parent / "results" / "expert-counts.json"
+PROBLEMS = {
+    "adult": ("adult", None, None),
+    "adult, skewed": ("adult", 0.5, None),
+    "cod-rna": ("cod-rna", None, None),
+    "cod-rna, skewed": ("cod-rna", 0.5, None),
+    "mnist": ("mnist", None, None),
+    "hospitals": ("heart", None, None),
+    "digits": ("digits", None, None),
+    "digits, logistic": ("digits", None, "logistic"),
+    "digits, svm": ("digits", None, "svm"),
+    "digits, naive Bayes": ("digits", None, "naive-bayes"),
+    "adult, naive Bayes": ("adult", None, "naive-bayes"),
+}
+
+
+def main() -> None:
+    """Make what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", type=Path, default=None)
+    asked = parser.parse_args()
+
+    def problem(name: str, seed: int) -> Task:
+        dataset, public_beta, model = PROBLEMS[name]
+        partition = "column" if dataset == "heart" else "balanced"
+        return from_dataset(dataset, public_beta, asked.data_dir, seed, partition, model)
+
+    make_missing(RESULTS, {name: partial(problem, name) for name in PROBLEMS}, noticed)
+
+
+def noticed(task: Task, seed: int) -> dict[str, float]:
+    """Misfits when all are honest, and when one gives its rows to its rarest class."""
+    opinions, counts = taught(task, ExpertFedKT(task.model))
+    honest = misfits(task, opinions, counts)
+    caught = first = 0
+    for liar, own in enumerate(counts):
+        told = counts.copy()
+        told[liar] = np.where(np.arange(len(own)) == own.argmin(), own.sum(), 0)
+        far = misfits(task, opinions, told)
+        caught += int(far[liar] > MISFIT)
+        first += int(far.argmax()) == liar
+    return {
+        "parties": len(counts),
+        "largest misfit of an honest party": float(honest.max()),
+        "honest parties suspected": float(np.mean(honest > MISFIT)),
+        "liars suspected": caught / len(counts),
+        "liars suspected most": first / len(counts),
+    }
+
+
+def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
+    """How far each party's counts are from what its students say, if these are the counts they give."""
+    mute = task.model in ONLY_NAMES_A_CLASS
+    heard = [doubted(said, own) if mute else said for said, own in zip(opinions, rows_of_one(counts), strict=True)]
+    pooled = pooled_posterior(heard, shares_of(counts))
+    return np.array([misfit(said, own, pooled, counts.sum(axis=0)) for said, own in zip(heard, counts, strict=True)])
+
+
+if __name__ == "__main__":
+    main()

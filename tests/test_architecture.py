@@ -11,13 +11,14 @@ SOURCE = Path(__file__).parent.parent / "src" / "fedkt"
 
 ALLOWED = {
     "errors": set(),
+    "locks": set(),
     "versions": set(),
     "votes": set(),
     "experts": set(),
     "parallel": set(),
     "transport": set(),
     "signing": {"errors"},
-    "privacy": {"errors", "votes"},
+    "privacy": {"errors", "locks", "votes"},
     "models": {"errors"},
     "data": {"errors"},
     "bundle": {"errors", "models", "signing", "versions"},

@@ -14,7 +14,8 @@ from fedkt.errors import DataError
 from fedkt.experiments import rounds as kept_rounds
 from fedkt.experiments.results import stored
 from fedkt.experiments.rounds import Rounds, folder_for, forget
-from fedkt.experiments.runner import run, run_all
+from fedkt.experiments.runner import run
+from fedkt.experiments.series import run_all
 from fedkt.experiments.setting import Setting, fingerprint
 from fedkt.federation import Checkpoint
 
@@ -46,7 +47,7 @@ def killed_after(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(Rounds, "keep", keep_and_die)
             with pytest.raises(Killed):
-                list(run_all([setting], results=results, **options))
+                run_all([setting], results=results, **options)
         folder = folder_for(results, fingerprint(setting.filled()))
         assert folder is not None
         assert folder.is_dir()
@@ -136,7 +137,7 @@ def test_a_resumed_run_does_not_play_the_finished_rounds_again(tmp_path, killed_
     setting, results = replace(QUICK, algorithm="fedavg"), tmp_path / "results.jsonl"
     killed_after(3, setting, results)
     heard = sent_messages("fedavg")
-    list(run_all([setting], results=results))
+    run_all([setting], results=results)
     assert len(heard) == 1
 
 
@@ -156,9 +157,9 @@ def test_a_run_killed_twice_keeps_what_was_told_in_both_parts(tmp_path, killed_a
 def test_a_kill_before_the_result_is_written_costs_no_round(tmp_path, monkeypatch, sent_messages):
     setting, results = replace(QUICK, algorithm="fedavg"), tmp_path / "results.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr("fedkt.experiments.runner.append_line", lambda *_: (_ for _ in ()).throw(Killed()))
+        patch.setattr("fedkt.experiments.series.append_line", lambda *_: (_ for _ in ()).throw(Killed()))
         with pytest.raises(Killed):
-            list(run_all([setting], results=results))
+            run_all([setting], results=results)
     heard = sent_messages("fedavg")
     (resumed,) = run_all([setting], results=results)
     assert heard == []

@@ -1,15 +1,13 @@
-"""Runs: reproducible, resumable, and refused in words."""
+"""Runs: reproducible, and refused in words."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.experiments import runner
 from fedkt.experiments.results import summarise
-from fedkt.experiments.runner import run, run_all
+from fedkt.experiments.runner import run
 from fedkt.experiments.setting import Setting, fingerprint
 from real_data import DATA_DIR, needs_real_data
 
@@ -64,33 +62,6 @@ def test_accuracies_are_those_of_scikit_learn():
     plain, balanced = accuracies([FittedModel(Says(), np.arange(3))], answers, y)
     assert plain == [pytest.approx(accuracy_score(y, answers[:, 0]))]
     assert balanced == [pytest.approx(balanced_accuracy_score(y, answers[:, 0]))]
-
-
-def test_finished_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
-    results = tmp_path / "results.jsonl"
-    settings = [QUICK, Setting("digits", algorithm="solo", model="tree", parties=3)]
-    first = list(run_all(settings, results=results))
-    monkeypatch.setattr(runner, "run", lambda *a, **k: pytest.fail("a finished run was run again"))
-    assert [each.as_dict() for each in run_all(settings, results=results)] == [each.as_dict() for each in first]
-
-
-def test_a_line_cut_off_by_a_kill_is_run_again_and_spoils_nothing(tmp_path):
-    results = tmp_path / "results.jsonl"
-    other = Setting("digits", algorithm="solo", model="tree", parties=3)
-    list(run_all([QUICK, other], results=results))
-    whole = results.read_text()
-    results.write_text(whole[:-40])
-    again = list(run_all([QUICK, other], results=results))
-    lines = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [line["setting"]["algorithm"] for line in lines] == ["fedkt", "solo"]
-    assert len(again) == 2
-
-
-def test_a_results_file_that_is_something_else_is_refused(tmp_path):
-    results = tmp_path / "notes.txt"
-    results.write_text("dear diary\nnothing\n")
-    with pytest.raises(DataError, match=r"Line 1 of .*notes.txt is not a stored result"):
-        list(run_all([QUICK], results=results))
 
 
 def test_mean_and_spread_are_over_the_seeds():

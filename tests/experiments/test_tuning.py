@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from fedkt.experiments.results import read_lines
-from fedkt.experiments.runner import run_all
+from fedkt.experiments.series import run_all
 from fedkt.experiments.setting import Setting, fingerprint
 from fedkt.experiments.tuning import best_settings, tuned_table
 
@@ -44,7 +44,7 @@ def test_the_table_sets_the_papers_settings_beside_the_best(tmp_path):
         settings = [
             Setting("digits", algorithm="solo", model="tree", parties=2, seed=seed, beta=epochs) for seed in (0, 1)
         ]
-        list(run_all(settings, results=path))
+        run_all(settings, results=path)
     own = [{**entry("solo", 7, 100, 0.75, "digits"), "options": {"local_epochs": 7, "learning_rate": 0.01, "mu": 0.1}}]
     table = tuned_table(own, "digits", plain, tuned, {"digits": {"solo": {"accuracy": 12.3}}})
     cells = table.splitlines()[-1].strip("| ").split(" | ")

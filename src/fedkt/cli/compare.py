@@ -88,7 +88,7 @@ def compare(
     from fedkt.cli.tables import print_summaries, write_curve, write_report
     from fedkt.experiments.curves import check_curve
     from fedkt.experiments.results import less_first, summarise
-    from fedkt.experiments.runner import run_all
+    from fedkt.experiments.series import run_all
     from fedkt.experiments.setting import ONE_SHOT
 
     # Most options are read from the context, so that both verbs build a setting in one place.
@@ -106,20 +106,19 @@ def compare(
     if curve is not None:
         check_curve(curve, settings)
     with progress_bar("compare", quiet=as_json) as bar:
-        reports = list(
-            run_all(
-                settings,
-                results=results,
-                on_start=lambda number, each: bar.rename(
-                    f"run {number + 1} of {len(settings)}: {each.algorithm}, seed {each.seed}"
-                ),
-                jobs=options.cores(jobs),
-                data_dir=data_dir,
-                measure_bytes=bytes_,
-                command=options.this_command(),
-                progress=bar,
-                on_unsuited=lambda each, reason: unsuited.update({each.algorithm: str(reason)}),
-            )
+        reports = run_all(
+            settings,
+            results=results,
+            on_start=lambda number, each: bar.rename(
+                f"run {number + 1} of {len(settings)}: {each.algorithm}, seed {each.seed}"
+            ),
+            on_wait=lambda runs: bar.rename(f"waiting for runs of another process: {runs}"),
+            jobs=options.cores(jobs),
+            data_dir=data_dir,
+            measure_bytes=bytes_,
+            command=options.this_command(),
+            progress=bar,
+            on_unsuited=lambda each, reason: unsuited.update({each.algorithm: str(reason)}),
         )
     if not reports:
         raise ConfigurationError(" ".join(unsuited.values()))

@@ -26,20 +26,18 @@ def demo(
     """
     from fedkt.cli.output import print_json, progress_bar, stdout
     from fedkt.cli.tables import percent, print_reports, write_report
-    from fedkt.experiments.runner import run_all
+    from fedkt.experiments.series import run_all
     from fedkt.experiments.setting import Setting
 
     settings = [Setting(dataset="digits", algorithm=algorithm, seed=seed).filled() for algorithm in ALGORITHMS]
     with progress_bar("demo", quiet=as_json) as bar:
-        reports = list(
-            run_all(
-                settings,
-                on_start=lambda number, each: bar.rename(f"{each.algorithm} ({number + 1} of {len(settings)})"),
-                jobs=options.cores(jobs),
-                measure_bytes=True,
-                command=options.this_command(),
-                progress=bar,
-            )
+        reports = run_all(
+            settings,
+            on_start=lambda number, each: bar.rename(f"{each.algorithm} ({number + 1} of {len(settings)})"),
+            jobs=options.cores(jobs),
+            measure_bytes=True,
+            command=options.this_command(),
+            progress=bar,
         )
     if as_json:
         print_json({"runs": [each.as_dict() for each in reports]})

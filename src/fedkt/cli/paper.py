@@ -66,6 +66,9 @@ def run(
 ) -> None:
     """Make the runs that are missing. A finished run is kept at once and never made again.
 
+    Start the command several times to share the work: a run is made by one process, and the others go on with the rest
+    (all but private and private-curve, which are for one process each).
+
     [bold]Examples[/bold]
 
       fedkt paper run all --quick

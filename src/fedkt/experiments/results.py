@@ -12,6 +12,7 @@ import numpy as np
 
 from fedkt.errors import DataError
 from fedkt.experiments.setting import said
+from fedkt.locks import once_free
 from fedkt.report import Report, mean_and_spread
 
 
@@ -50,13 +51,19 @@ def read_report(said: dict[str, Any]) -> Report:
 
 def append_line(results: Path, entry: dict[str, Any]) -> None:
     """Add one line; a cut-off last line of an earlier run is ended first so that it cannot spoil this one."""
-    results.parent.mkdir(parents=True, exist_ok=True)
-    existing = results.read_bytes() if results.exists() else b""
-    if existing and not existing.endswith(b"\n"):
-        results.write_bytes(existing[: existing.rfind(b"\n") + 1])
-    with results.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
-        file.flush()
+    # What another process is writing right now would look cut off.
+    with once_free(lock_of(results)):
+        existing = results.read_bytes() if results.exists() else b""
+        if existing and not existing.endswith(b"\n"):
+            results.write_bytes(existing[: existing.rfind(b"\n") + 1])
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+
+
+def lock_of(results: Path, part: str = "") -> Path:
+    """The lock on a results file, or on the making of one part of it."""
+    return results.with_name(f".{results.name}{part and '.'}{part}.lock")
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Run one algorithm on one drawn split, as many times as wanted, and never the same thing twice."""
+"""Run one algorithm on one drawn split."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,9 @@ from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
 from fedkt.data.partition import partition
-from fedkt.errors import ConfigurationError, UnsuitedModel
-from fedkt.experiments.results import append_line, stored
-from fedkt.experiments.rounds import Rounds, Told, folder_for, forget
-from fedkt.experiments.setting import Setting, fingerprint
+from fedkt.errors import ConfigurationError
+from fedkt.experiments.rounds import Rounds, Told
+from fedkt.experiments.setting import Setting
 from fedkt.federation import Outcome, Party, Server, seed_for, simulate
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
@@ -263,46 +262,3 @@ def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_]) -> list[
             )
         )
     return members
-
-
-def run_all(
-    settings: Sequence[Setting],
-    *,
-    results: Path | None = None,
-    on_start: Callable[[int, Setting], None] | None = None,
-    on_unsuited: Callable[[Setting, UnsuitedModel], None] | None = None,
-    on_refused: Callable[[Setting, ConfigurationError], None] | None = None,
-    **options: Any,
-) -> Iterator[Report]:
-    """A report per setting. With a results file each one is kept as soon as it is there, and never run again.
-
-    A method that cannot take the model is passed to `on_unsuited` and left out, and any setting that cannot be run to
-    `on_refused`; without them, it is refused.
-    """
-    known = stored(results)
-    for number, setting in enumerate(settings):
-        full = setting.filled()
-        key = fingerprint(full)
-        unmeasured = key in known and known[key].bytes_sent is None and full.algorithm.startswith("fedkt")
-        if key not in known or (unmeasured and options.get("measure_bytes")):
-            if on_start is not None:
-                on_start(number, full)
-            folder = folder_for(results, key)
-            try:
-                report = run(full, round_folder=folder, **options)
-            except ConfigurationError as reason:
-                if on_unsuited is not None and isinstance(reason, UnsuitedModel):
-                    on_unsuited(full, reason)
-                elif on_refused is not None:
-                    on_refused(full, reason)
-                else:
-                    raise
-                continue
-            if results is not None:
-                append_line(results, {"setting": asdict(full), "report": report.as_dict()})
-            forget(folder)
-            known[key] = report
-        else:
-            # A kill between the result and the end of its rounds leaves these behind.
-            forget(folder_for(results, key))
-        yield known[key]

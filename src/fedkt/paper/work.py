@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.errors import ConfigurationError
-from fedkt.experiments.runner import run_all
+from fedkt.experiments.series import run_all
 from fedkt.experiments.setting import Setting, fingerprint
 from fedkt.paper import private_curve, private_levels
 from fedkt.paper.outcome import Table, known_runs, read_expected, table_of
@@ -110,17 +110,20 @@ def make_runs(
     def leave_out(setting: Setting, reason: ConfigurationError) -> None:
         left_out[in_words(setting)] = str(reason)
 
-    made = run_all(
+    def say_wait(runs: int) -> None:
+        if on_start is not None:
+            on_start(f"{plan.name}, waiting for runs of another process: {runs}")
+
+    run_all(
         possible,
         results=results / f"{plan.name}.jsonl",
         on_start=say,
+        on_wait=say_wait,
         on_refused=leave_out,
         data_dir=data_dir,
         measure_bytes=plan.bytes,
         **options,
     )
-    for _ in made:
-        pass
     return left_out
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Diary, seed_for
+from fedkt.locks import give_back, try_lock
 from fedkt.models.base import FittedModel
 from fedkt.models.exchange import OnnxModel, converter
 from fedkt.models.onnx_rules import Limits, check_graph
@@ -30,12 +29,6 @@ from fedkt.parallel import Progress
 from fedkt.plan import Plan
 from fedkt.transport.folder import read_at_most, write_atomically
 from fedkt.versions import versions
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None
 
 WORK = Path(".fedkt-work")
 STATE = "shelf.json"
@@ -145,9 +138,7 @@ def working_for(name: str, folder: Path) -> Iterator[None]:
         check_ours(folder)
         yield
     finally:
-        with suppress(OSError):
-            (folder / LOCK).unlink()
-        os.close(handle)
+        give_back(folder / LOCK, handle)
         # A folder with unfinished work in it stays; so does one that others have put files into.
         with suppress(OSError):
             folder.rmdir()
@@ -159,23 +150,9 @@ def take_lock(folder: Path) -> int | None:
     """The handle that holds the folder's lock, None while somebody else has it."""
     while True:
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        except FileNotFoundError:
-            continue
-        if fcntl is None:
-            return handle
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A lock on a file that was meanwhile removed keeps nobody out.
-            if os.path.samestat(os.fstat(handle), (folder / LOCK).stat()):
-                return handle
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        except FileNotFoundError:
-            pass
-        os.close(handle)
+        # Whoever has just finished there takes the folder away.
+        with suppress(FileNotFoundError):
+            return try_lock(folder / LOCK)
 
 
 def check_ours(folder: Path) -> None:

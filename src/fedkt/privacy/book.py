@@ -31,19 +31,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 
 import numpy as np
 
 from fedkt.errors import PrivacyError
+from fedkt.locks import PAUSE, fcntl, try_lock, unlock
 from fedkt.privacy.price import Adjacency, Release, Unit
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None
 
 MAX_BYTES = 64 * 2**20
 """The longest ledger that is read: some hundred thousand releases."""
@@ -300,46 +294,34 @@ def locked(path: Path) -> Iterator[None]:
     Without flock the lock is the existence of the lock file, which a killed process leaves behind.
     """
     lock, until = path.with_name(f"{path.name}.lock"), time.monotonic() + LOCK_SECONDS
-    handle = -1
+    handle = None
     try:
-        while (handle := try_lock(lock)) < 0:
+        while (handle := take_lock(lock)) is None:
             if time.monotonic() > until:
                 stale = "" if fcntl else f" If no other process is running, it was killed: delete {lock}."
                 raise PrivacyError(
                     f"The ledger {path} has been in use by another process for {LOCK_SECONDS:g} seconds; nothing is "
                     f"released. Wait until it has finished, then try again.{stale}"
                 )
-            time.sleep(0.005)
+            time.sleep(PAUSE)
         yield
     except OSError as reason:
         raise PrivacyError(f"The ledger {path} cannot be used: {reason}. Nothing is released.") from reason
     finally:
-        if handle >= 0:
-            if fcntl:
-                # Closing alone would leave the lock with a child that was forked meanwhile.
-                fcntl.flock(handle, fcntl.LOCK_UN)
-            os.close(handle)
+        if handle is not None:
+            unlock(handle)
             if not fcntl:
                 lock.unlink()
 
 
-def try_lock(lock: Path) -> int:
-    """The handle that holds the lock, or −1 while somebody else has it."""
-    if not fcntl:
-        try:
-            return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
-        except FileExistsError:
-            return -1
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+def take_lock(lock: Path) -> int | None:
+    """The handle that holds the lock, None while somebody else has it."""
+    if fcntl:
+        return try_lock(lock)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # A lock on a file that was meanwhile deleted keeps nobody out.
-        if os.path.samestat(os.fstat(handle), lock.stat()):
-            return handle
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    os.close(handle)
-    return -1
+        return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+    except FileExistsError:
+        return None
 
 
 class Book:

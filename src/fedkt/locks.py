@@ -1,0 +1,79 @@
+"""A lock between processes: a file that one of them holds at a time, and that a killed one gives back."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
+
+PAUSE = 0.005
+"""Seconds between two looks at a lock that somebody else has."""
+
+
+def try_lock(path: Path) -> int | None:
+    """The handle that holds this lock, None while somebody else has it. Its folder must be there.
+
+    Where the system has no flock, nobody is kept out.
+    """
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        if fcntl is None:
+            return handle
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # A lock on a file that was meanwhile removed keeps nobody out.
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except FileNotFoundError:
+            pass
+        os.close(handle)
+
+
+def unlock(handle: int) -> None:
+    """Give a lock back."""
+    if fcntl is not None:
+        # Closing alone would leave the lock with a child that was forked meanwhile.
+        fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)
+
+
+@contextmanager
+def if_free(path: Path) -> Iterator[bool]:
+    """Whether this process has the lock inside the block. Its file goes away with it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = try_lock(path)
+    try:
+        yield handle is not None
+    finally:
+        if handle is not None:
+            give_back(path, handle)
+
+
+@contextmanager
+def once_free(path: Path) -> Iterator[None]:
+    """Wait until nobody else has the lock. Its file goes away with it."""
+    while True:
+        with if_free(path) as ours:
+            if ours:
+                yield
+                return
+        time.sleep(PAUSE)
+
+
+def give_back(path: Path, handle: int) -> None:
+    """Remove the lock's file, then unlock: whoever waits for the removed file looks again."""
+    with suppress(OSError):
+        path.unlink()
+    unlock(handle)

@@ -9,6 +9,7 @@ import warnings
 
 import pytest
 
+from fedkt import locks
 from fedkt.privacy import book as module
 from fedkt.privacy.book import Book, Spending
 
@@ -50,7 +51,9 @@ class DyingSystem:
 def dies(monkeypatch, step, moment, work):
     """Whether `work` died at this step; False means it had finished before."""
     with monkeypatch.context() as patch:
-        patch.setattr(module, "os", DyingSystem(step, moment))
+        system = DyingSystem(step, moment)
+        patch.setattr(module, "os", system)
+        patch.setattr(locks, "os", system)
         try:
             work()
         except Killed:

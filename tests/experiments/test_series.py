@@ -74,31 +74,29 @@ class AnotherProcess:
         self.locks.close()
 
 
-def test_a_run_that_another_process_makes_is_left_to_it(tmp_path):
-    results, started = tmp_path / "results.jsonl", []
-    other = AnotherProcess(results, QUICK)
+def run_both(results, on_wait):
+    """Which runs were started here, and the algorithms of all reports."""
+    started = []
     made = run_all(
         [QUICK, OTHER],
         results=results,
         on_start=lambda number, setting: started.append((number, setting.algorithm)),
-        on_wait=other.finish,
+        on_wait=on_wait,
     )
-    assert started == [(1, "solo")]
-    assert [each.algorithm for each in made] == ["fedkt", "solo"]
+    return started, [each.algorithm for each in made]
+
+
+def test_a_run_that_another_process_makes_is_left_to_it(tmp_path):
+    results = tmp_path / "results.jsonl"
+    assert run_both(results, AnotherProcess(results, QUICK).finish) == ([(1, "solo")], ["fedkt", "solo"])
     assert len(results.read_text().splitlines()) == 2
 
 
 def test_a_run_of_a_process_that_was_killed_is_made_by_another(tmp_path):
-    results, started = tmp_path / "results.jsonl", []
-    other = AnotherProcess(results, QUICK)
-    made = run_all(
-        [QUICK, OTHER],
-        results=results,
-        on_start=lambda number, setting: started.append((number, setting.algorithm)),
-        on_wait=other.be_killed,
-    )
+    results = tmp_path / "results.jsonl"
+    started, made = run_both(results, AnotherProcess(results, QUICK).be_killed)
     assert started == [(1, "solo"), (0, "fedkt")]
-    assert [each.algorithm for each in made] == ["fedkt", "solo"]
+    assert made == ["fedkt", "solo"]
 
 
 def test_processes_that_share_a_results_file_share_the_runs(tmp_path):

@@ -291,7 +291,7 @@ def test_algorithms_are_held_against_others_seed_by_seed(folder):
     assert "| digits, Solo | +17.5 ± 3.5 (2 of 2 ahead) | +17.5 ± 3.5 (2 of 2 ahead) |" in said
     assert "| digits, FedKT" not in said
     write_paper_page(folder / "page.html", [replace(table, plan=replace(plan, picture=""))])
-    assert "+17.5 ± 3.5 (2 of 2 ahead)" in (folder / "page.html").read_text()
+    assert "<td>+17.5 ± 3.5 <small>(2 of 2 ahead)</small></td>" in (folder / "page.html").read_text()
 
 
 def test_bytes_stand_beside_a_table_where_they_were_measured(folder):

@@ -83,6 +83,8 @@ class Party(Side):
     name: str = field(kw_only=True)
     X: Any = field(kw_only=True)
     y: Labels = field(kw_only=True)
+    ids: Sequence[str] | None = field(default=None, kw_only=True, repr=False)
+    """What tells each record from all others, by which level L2 cuts the rows; None for its place among them."""
     model: Any = field(default=None, kw_only=True)
     """A family of its own (name or estimator); None follows the algorithm's."""
     shelf: MutableMapping[str, Any] = field(default_factory=dict, kw_only=True)
@@ -279,6 +281,7 @@ def pool(parties: Sequence[Party]) -> Party:
         model=None,
         X=stacked([party.X for party in parties]),
         y=np.concatenate([party.y for party in parties]),
+        ids=None,
         diary=Diary(),
         shelf={},
         ledger=Ledger(),

@@ -29,6 +29,14 @@ def count_votes(predictions: ArrayLike, n_classes: int) -> Votes:
     return votes
 
 
+def stand_in_vote(voter: int, queries: int, n_classes: int) -> Labels:
+    """The vote of a voter that has none of its own, by a rule that looks at nothing: the classes in turn.
+
+    Several of them begin with different classes, so that together they favour none.
+    """
+    return (np.arange(queries, dtype=np.int64) + voter) % n_classes
+
+
 def consistent_choice(predictions: ArrayLike) -> Labels:
     """The class on which all students of one party agree, NO_VOTE where they do not."""
     chosen = np.atleast_2d(np.asarray(predictions, dtype=np.int64))

@@ -25,7 +25,7 @@ from fedkt.models.catalogue import trained_for
 Maker = Callable[..., Algorithm]
 
 
-FEDKT_SETTINGS = ("teacher", "student", "final", "partitions", "subsets", "level", "noise", "queries")
+FEDKT_SETTINGS = ("teacher", "student", "final", "partitions", "subsets", "level", "noise", "queries", "adjacency")
 ROUNDS = ("rounds", "participation")
 
 

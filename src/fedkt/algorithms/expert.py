@@ -130,7 +130,7 @@ class ExpertFedKT(FedKT):
         noise = self.count_noise(public_rows)
         if noise is None:
             return found
-        beside = counts_release(noise, classes)
+        beside = counts_release(noise, classes, self.adjacency)
         return {(*votes, beside) for votes in found}
 
     def count_noise(self, public_rows: int) -> GaussianCounts | None:
@@ -163,6 +163,7 @@ class ExpertFedKT(FedKT):
             noise,
             classes=n_classes,
             rng=party.noise_rng(COUNTS_STREAM),
+            adjacency=self.adjacency,
             noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
         )
 

@@ -21,14 +21,15 @@ from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_studen
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
-from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
+from fedkt.models.base import FittedModel, count_rows, fit_model, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import Problem, fit_group, is_neural, suited
 from fedkt.models.prediction import predict_all
 from fedkt.parallel import Progress, in_parallel
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
+from fedkt.privacy.price import Adjacency
+from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes, stand_in_vote
 
 Ask = Callable[[tuple[Sequence[Any], Any, int]], list[Any]]
 """From students, rows and the number of classes to what each student says, or a reason why it says nothing."""
@@ -36,6 +37,8 @@ LOST = 5
 """A class whose share of the votes is this many times its share of the labels is called lost in the report."""
 
 
+TRIAL_ROWS, TRIAL_MOST = 20, 200
+"""Public rows of each class, at least, and in all, if there are so many, on which a teacher of level L2 is tried."""
 QUERY_STREAM = 0xFED
 """Which public rows are asked at a private level: the first k of this fixed shuffle, the same for everybody."""
 
@@ -50,6 +53,9 @@ class FedKT(Algorithm):
     `level` L1 adds `noise` at the server and protects a party, L2 adds it at the parties and protects a record; only
     `queries` of the public rows (k, or a fraction of them) are asked where noise is added. `partitions` defaults to 2
     without noise and to 1 with it, as the paper advises: every partition of a party is a release of its own.
+
+    `adjacency` is what level L2 protects a record against: being replaced, its identity kept (its place, where it has
+    no other), or being added or removed as well, for which records need identities of their own.
     """
 
     name = "fedkt"
@@ -68,6 +74,7 @@ class FedKT(Algorithm):
         level: str = "L0",
         noise: Noise | None = None,
         queries: float = 1.0,
+        adjacency: Adjacency = "replace-one",
     ) -> None:
         self.model = model
         self.teacher = teacher
@@ -78,6 +85,7 @@ class FedKT(Algorithm):
         self.level = level
         self.noise = noise
         self.queries = queries
+        self.adjacency = adjacency
 
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is trained."""
@@ -106,10 +114,8 @@ class FedKT(Algorithm):
         k = number_of_queries(self.queries, public_rows)
         if self.level == "L1":
             return {(Release(self.noise, k, len(party_rows), classes, UNITS["L1"], abstentions=True),)}
-        return {
-            (Release(self.noise, k, min(self.subsets, rows), classes, UNITS["L2"]),) * self.partitions
-            for rows in party_rows
-        }
+        # Always as many voters as agreed: a subset without rows votes too, so that nobody's size shows.
+        return {(Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions}
 
     def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
         """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4)."""
@@ -172,21 +178,32 @@ class FedKT(Algorithm):
     def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
         self.check()
-        if len(party.y) < self.subsets:
+        if self.level == "L2":
+            self.check_records(party, chosen.teacher)
+        elif len(party.y) < self.subsets:
             party.diary.say(
                 f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
                 f"it uses {len(party.y)} subsets of one row."
             )
-        if self.level == "L2":
-            refuse_early_stopping(chosen.teacher)
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
         noise = self.noise if self.level == "L2" else None
         return [
-            Lesson(party, partition, chosen, self.subsets, noise, queries)
+            Lesson(party, partition, chosen, self.subsets, noise, queries, self.adjacency)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
+
+    def check_records(self, party: Party, teacher: Any) -> None:
+        """Refuse, before level L2 looks at a row, what would let more than the noise depend on a record."""
+        if party.ids is None and self.adjacency == "add-or-remove":
+            raise ConfigurationError(
+                f"Party {party.name!r}: its records have no identities of their own, and by their places in a file one "
+                "that is added or removed moves all behind it. Name a column of identities (--id COLUMN), or agree on "
+                "adjacency replace-one."
+            )
+        refuse_early_stopping(teacher)
+        try_on_public_rows(teacher, party)
 
     def bundle(self, party: Party) -> Bundle:
         """What the party sends: its finished students."""
@@ -325,6 +342,29 @@ def refuse_early_stopping(teacher: Any) -> None:
             "At level L2 a teacher may not stop early: the rows that would say when are the party's own. Switch "
             "early_stopping off for the teacher; a student, which sees public rows only, may keep it."
         )
+
+
+def try_on_public_rows(teacher: Any, party: Party) -> None:
+    """Refuse a teacher that cannot be trained on public rows labelled with the classes in turn.
+
+    At level L2 a teacher that fails on its own rows votes by a fixed rule and nobody hears of it; one that is set up
+    wrongly would do so at every subset. Whether it is must not be asked of a party's rows.
+    """
+    n_classes, n_rows = len(party.classes), count_rows(party.public)
+    if is_neural(teacher):
+        # A network that can be built fails only by running away.
+        teacher.set_params(classes=range(n_classes)).initialise(party.public)
+        return
+    count = max(TRIAL_ROWS * n_classes, min(n_rows, TRIAL_MOST))
+    labels = stand_in_vote(0, count, n_classes)
+    rows = take_rows(party.public, np.arange(count) % n_rows)
+    try:
+        fit_model(teacher, rows, labels, rng=np.random.default_rng(0)).predict(party.public)
+    except Exception as reason:
+        raise ModelError(
+            f"{type(teacher).__name__} cannot teach at level L2: it cannot even be trained on public rows with made-up "
+            f"labels. {reason} Choose another family, or other settings."
+        ) from reason
 
 
 def number_of_queries(queries: float, public_rows: int) -> int:

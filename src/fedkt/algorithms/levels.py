@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy import UNITS, ConfidentGaussian, Noise, Price, Release, make_noise, price_together
+from fedkt.privacy import UNITS, ConfidentGaussian, Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
@@ -87,12 +87,21 @@ def calibrated(
             "--sigma-test, --sigma and --answers, or take gaussian."
         )
     if level == "L1":
-        voters, asked, abstentions = {len(party_rows)}, queries, True
+        voters, asked, abstentions = len(party_rows), queries, True
     else:
-        voters, asked, abstentions = {min(subsets, rows) for rows in party_rows}, partitions * queries, False
+        voters, asked, abstentions = subsets, partitions * queries, False
 
     def smallest(kept: float) -> Noise:
-        return least_for_all(mechanism, kept, delta, asked, voters, classes, level, abstentions)
+        return smallest_noise(
+            mechanism,
+            epsilon=kept,
+            delta=delta,
+            queries=asked,
+            voters=voters,
+            classes=classes,
+            unit=UNITS[level],
+            abstentions=abstentions,
+        )
 
     noise = smallest(epsilon)
     if not counts or level != "L2":
@@ -100,44 +109,13 @@ def calibrated(
     target = epsilon
     for _ in range(MOST_TRIES):
         beside = counts_release(count_noise(noise, asked), classes)
-        votes = [Release(noise, asked, each, classes, UNITS[level]) for each in voters]
-        cost = max(price_together([each, beside], delta, adaptive=True).epsilon for each in votes)
+        votes = Release(noise, asked, voters, classes, UNITS[level])
+        cost = price_together([votes, beside], delta, adaptive=True).epsilon
         if cost <= epsilon:
             return noise
         target *= 0.999 * epsilon / cost
         noise = smallest(target)
     raise ConfigurationError(f"No noise was found that keeps epsilon {epsilon:g} with class counts. Give its scale.")
-
-
-def least_for_all(
-    mechanism: str,
-    epsilon: float,
-    delta: float,
-    asked: int,
-    voters: set[int],
-    classes: int,
-    level: str,
-    abstentions: bool,
-) -> Noise:
-    """The smallest noise that keeps ε for each of these numbers of voters."""
-    found = [
-        smallest_noise(
-            mechanism,
-            epsilon=epsilon,
-            delta=delta,
-            queries=asked,
-            voters=each,
-            classes=classes,
-            unit=UNITS[level],
-            abstentions=abstentions,
-        )
-        for each in sorted(voters)
-    ]
-    # One noise for all: whatever suffices for the party that needs most suffices for the others.
-    largest = mechanism in ("gaussian", "confident-gaussian")
-    scales = [float(next(iter(each.scale.values()))) for each in found]
-    name = next(iter(found[0].scale))
-    return make_noise(mechanism, {name: max(scales) if largest else min(scales)})
 
 
 def count_noise(noise: Noise, votes: int) -> GaussianCounts:

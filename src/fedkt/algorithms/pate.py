@@ -18,16 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from fedkt.algorithms.cut import cut, cut_by_identity, cut_key, positions
 from fedkt.algorithms.training import Done, train_and_ask, train_models
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, ModelError
+from fedkt.errors import ModelError
 from fedkt.federation import Algorithm, Party, Server
-from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
+from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows, within
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import Problem, suited
 from fedkt.parallel import Progress, counted
 from fedkt.privacy import Noise
-from fedkt.votes import NO_VOTE, Labels, Votes, count_votes
+from fedkt.privacy.price import Adjacency
+from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
 
 # What a generator of a party is for: the second number of its path (the first is the partition).
 CUT, TEACH, TIES, STUDY = range(4)
@@ -69,6 +71,8 @@ class Lesson:
     noise: Noise | None = None
     queries: Labels | None = None
     """The public rows that are voted on; None for all of them."""
+    adjacency: Adjacency = "replace-one"
+    """Against what the noise protects a record."""
 
     @cached_property
     def rows(self) -> Any:
@@ -77,20 +81,39 @@ class Lesson:
 
     @cached_property
     def teachers(self) -> list[Problem]:
-        """A teacher for each subset."""
+        """A teacher for each subset; with noise there are always as many, also of subsets without rows."""
         party = self.party
-        pieces = cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
         return [
             Problem(
                 self.chosen.teacher,
-                party.X,
+                self.own_rows,
                 party.y[piece],
                 party.rng(self.partition, TEACH, number),
                 piece,
                 f"Party {party.name!r}, partition {self.partition + 1}, the teacher of subset {number + 1}",
+                may_fail=self.noise is not None,
+                # Where even the size of a subset is a record's business, it must not reach the other teachers.
+                alone=self.adjacency == "add-or-remove",
             )
-            for number, piece in enumerate(pieces)
+            for number, piece in enumerate(self.pieces)
         ]
+
+    @cached_property
+    def own_rows(self) -> Any:
+        """The party's rows; where noise protects a record, with no value that public rows could not have.
+
+        What a teacher makes of one absurd value would otherwise be anything, a failure included.
+        """
+        return self.party.X if self.noise is None else within(self.party.X, self.party.public)
+
+    @property
+    def pieces(self) -> list[Labels]:
+        """The rows of each subset."""
+        party = self.party
+        if self.noise is None:
+            return cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
+        known = positions(len(party.y)) if party.ids is None else party.ids
+        return cut_by_identity(known, self.subsets, cut_key(party.seed, self.partition))
 
 
 def suited_roles(chosen: Roles, side: Party | Server) -> Roles:
@@ -110,7 +133,7 @@ def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress |
     if not lessons:
         return []
     n_classes = len(lessons[0].party.classes)
-    total = sum(len(lesson.teachers) for lesson in lessons) + len(lessons)
+    total = sum(teacher.n_rows > 0 for lesson in lessons for teacher in lesson.teachers) + len(lessons)
     done = counted(progress, total)
     ballots = Ballots(lessons, n_classes, jobs, done)
     with one_thread():
@@ -131,16 +154,35 @@ class Ballots:
     @cached_property
     def votes(self) -> list[Votes]:
         """The votes on each lesson's rows."""
-        teachers = [teacher for lesson in self.lessons for teacher in lesson.teachers]
-        lesson_of = [number for number, lesson in enumerate(self.lessons) for _ in lesson.teachers]
         votes = [np.zeros((count_rows(lesson.rows), self.n_classes), dtype=np.int64) for lesson in self.lessons]
-        asked = [self.lessons[number].rows for number in lesson_of]
-        say = self.lessons[0].party.diary.say
-        for place, predictions in train_and_ask(
-            teachers, self.n_classes, asked, jobs=self.jobs, done=self.done, say=say, what="teachers"
-        ):
-            votes[lesson_of[place]] += count_votes(predictions[None], self.n_classes)
+        voters = [(number, place) for number, each in enumerate(self.lessons) for place in range(len(each.teachers))]
+        trained = [each for each in voters if self.teacher(*each).n_rows]
+        answers = train_and_ask(
+            [self.teacher(*each) for each in trained],
+            self.n_classes,
+            [self.lessons[number].rows for number, _ in trained],
+            jobs=self.jobs,
+            done=self.done,
+            say=self.lessons[0].party.diary.say,
+            what="teachers",
+        )
+        heard = {trained[place]: answer for place, answer in answers}
+        for number, place in voters:
+            answer = heard.get((number, place), "its subset has no rows")
+            votes[number] += count_votes(self.ballot(number, place, answer)[None], self.n_classes)
         return votes
+
+    def teacher(self, number: int, place: int) -> Problem:
+        """A teacher of a lesson."""
+        return self.lessons[number].teachers[place]
+
+    def ballot(self, number: int, place: int, answer: Labels | str) -> Labels:
+        """What a teacher votes, by a fixed public rule where it has no answer; only its party is told."""
+        if not isinstance(answer, str):
+            return answer
+        lesson = self.lessons[number]
+        lesson.party.diary.say(f"{self.teacher(number, place).who} votes by a fixed rule, because {answer}.")
+        return stand_in_vote(place, count_rows(lesson.rows), self.n_classes)
 
 
 def release_labels(lesson: Lesson, ballots: Ballots, number: int) -> Labels:
@@ -160,6 +202,7 @@ def release_labels(lesson: Lesson, ballots: Ballots, number: int) -> Labels:
         voters=len(lesson.teachers),
         classes=len(party.classes),
         unit="record",
+        adjacency=lesson.adjacency,
         rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
         purpose=student_purpose(partition),
         noise_key=fingerprint(party.noise_seed, partition),
@@ -187,10 +230,3 @@ def student_purpose(partition: int) -> str:
 def fingerprint(noise_seed: int | None, partition: int) -> str:
     """Tells one kept draw of secret noise from another, without telling the noise; empty for fresh noise."""
     return "" if noise_seed is None else hashlib.sha256(f"{noise_seed}/{partition}".encode()).hexdigest()[:32]
-
-
-def cut(n_rows: int, subsets: int, rng: np.random.Generator) -> list[Labels]:
-    """The row numbers of `subsets` nearly equal random subsets; fewer where there are fewer rows than subsets."""
-    if subsets < 1:
-        raise ConfigurationError(f"A partition needs at least one subset, got {subsets}.")
-    return [np.sort(piece) for piece in np.array_split(rng.permutation(n_rows), min(subsets, n_rows))]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fedkt.models.base import FittedModel, one_thread
-from fedkt.models.ensemble import Group, Problem, ask_group, fit_group, grouped, is_neural
+from fedkt.models.ensemble import Group, Problem, fit_and_ask, fit_group, grouped, is_neural
 from fedkt.parallel import in_parallel
 from fedkt.votes import Labels
 
@@ -44,8 +44,11 @@ def train_and_ask(
     done: Done | None = None,
     say: Say | None = None,
     what: str = "models",
-) -> Iterator[tuple[int, Labels]]:
-    """What each trained model says about its rows in `asked`, with its number, in any order; the models are dropped."""
+) -> Iterator[tuple[int, Labels | str]]:
+    """What each trained model says about its rows in `asked`, with its number, in any order; the models are dropped.
+
+    A model that may fail and does gives its reason instead.
+    """
     for group, answers in over_groups(
         _fit_and_ask, problems, n_classes, asked, jobs=jobs, done=done, say=say, what=what
     ):
@@ -89,11 +92,10 @@ def _fit(task: tuple[list[Problem], int, None]) -> list[FittedModel]:
         return fit_group(problems, n_classes)
 
 
-def _fit_and_ask(task: tuple[list[Problem], int, list[Any]]) -> list[Labels]:
+def _fit_and_ask(task: tuple[list[Problem], int, list[Any]]) -> list[Labels | str]:
     problems, n_classes, asked = task
     with one_thread():
-        models = fit_group(problems, n_classes)
-        return ask_group(models, asked)
+        return fit_and_ask(problems, n_classes, asked)
 
 
 def how_trained(groups: Sequence[Group], what: str) -> str | None:

@@ -60,13 +60,13 @@ class Claim(BaseModel):
     partitions: Annotated[int, Field(ge=1, le=10**6)]
     """s: how often."""
     voters: Annotated[int, Field(ge=1, le=10**6)]
-    """Teachers of a partition: the agreed number of subsets, or the party's rows where these are fewer."""
+    """Teachers of a partition: the agreed number of subsets."""
     classes: Annotated[int, Field(ge=2, le=10**6)]
     epsilon: Annotated[FiniteFloat, Field(ge=0)]
     """What this run costs."""
     delta: Annotated[FiniteFloat, Field(gt=0, lt=1)]
     unit: Literal["record"]
-    adjacency: Literal["replace-one"]
+    adjacency: Literal["replace-one", "add-or-remove"]
     total_epsilon: Annotated[FiniteFloat, Field(ge=0)]
     """What everything in the party's ledger costs together, this run included. Nobody else can work it out."""
     releases: Annotated[int, Field(ge=1, le=2**53)]

@@ -34,6 +34,15 @@ def party(
         Path | None,
         typer.Option(help="At level L2: the file in which your releases are written down. Default: beside your data."),
     ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="At level L2: the column that tells your records apart (it is not sent). Default: the names of image "
+            "files, else the places of rows in the file.",
+            metavar="COLUMN",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
@@ -44,7 +53,7 @@ def party(
 
       fedkt party plan.toml --name north --data north.csv --public public.csv -o outbox --key north.key --jobs 4
 
-      fedkt party plan.toml --name north --data north.csv --public public.csv --ledger north.ledger
+      fedkt party plan.toml --name north --data north.csv --public public.csv --ledger north.ledger --id patient
     """
     from dataclasses import asdict
 
@@ -67,6 +76,7 @@ def party(
             jobs=options.cores(jobs),
             work=work,
             ledger=ledger,
+            identity=identity,
             progress=bar,
         )
     for note in sent.notes:

@@ -79,7 +79,8 @@ def new(
         typer.Option(help="ε that all releases of one owner may cost together. Default: the price of one run."),
     ] = None,
     adjacency: Annotated[
-        str | None, typer.Option(help="What a neighbouring table is: replace-one, the only one supported.")
+        str | None,
+        typer.Option(help="Level L2: a record is replaced (replace-one), or also added or removed (add-or-remove)."),
     ] = None,
     seed: Annotated[
         str, typer.Option(help="A number: training can be repeated. 'private': everybody draws and keeps their own.")

@@ -37,6 +37,8 @@ class Table:
     """The line of the file each row starts on; None where the format has no lines."""
     files: NDArray[Any] | None = None
     """The file of each row as seen from the folder `source`, where every row has a file of its own."""
+    ids: NDArray[Any] | None = None
+    """What tells each row from all others, where the format says so and whatever the row's label: None elsewhere."""
 
     @property
     def n_rows(self) -> int:
@@ -57,7 +59,8 @@ class Table:
         """The given rows, which keep the lines they stood on."""
         kept = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Table(columns, self.source, kept[rows], None if self.files is None else self.files[rows])
+        files, ids = (None if each is None else each[rows] for each in (self.files, self.ids))
+        return Table(columns, self.source, kept[rows], files, ids)
 
 
 def check_names(names: list[str], source: str, label: str | None) -> None:

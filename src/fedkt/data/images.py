@@ -102,7 +102,8 @@ def read_folder(folder: Path, label: str | None = None) -> Table:
         pixels[row] = values
     assert image is not None
     classes = texts(_spelt(place).partition("/")[0] for place in places) if labelled else None
-    return _table(pixels, image, classes, label, str(folder), texts(places))
+    names = texts(_spelt(place).rpartition("/")[2] for place in places)
+    return _table(pixels, image, classes, label, str(folder), texts(places), names)
 
 
 def folder_digest(folder: Path) -> str:
@@ -201,6 +202,7 @@ def _table(
     label: str | None,
     source: str,
     files: Values | None = None,
+    ids: Values | None = None,
 ) -> Table:
     """The table of images given as rows of pixels."""
     # A column at a time is how a schema reads them.
@@ -210,4 +212,4 @@ def _table(
         if (label or "label") in columns:
             raise DataError(f"{source}: the label cannot be called {label!r}, the name of a pixel.")
         columns[label or "label"] = labels
-    return Table(columns, source, files=files)
+    return Table(columns, source, files=files, ids=ids)

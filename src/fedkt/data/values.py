@@ -102,3 +102,14 @@ def shown(values: NDArray[Any], row: int | np.integer[Any]) -> str:
     """A value as a message shows it, cut off where it is long."""
     value = values[int(row) : int(row) + 1].tolist()[0]
     return repr(value[:80] + "…" if isinstance(value, str) and len(value) > 80 else value)
+
+
+def identities_of(table: Table, column: str | None) -> list[str] | None:
+    """What tells each row from all others: the named column, else what the format says; None where nothing does."""
+    if column is None:
+        return None if table.ids is None else [str(each) for each in table.ids.tolist()]
+    if column not in table.columns:
+        raise DataError(
+            f"{table.source} has no column {column!r} of identities. It has: {listed(list(table.columns))}."
+        )
+    return [as_key(each) for each in table.columns[column].tolist()]

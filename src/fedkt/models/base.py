@@ -7,6 +7,7 @@ class list that all parties agreed on; a model that saw one class is a constant.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -175,6 +176,53 @@ def count_rows(X: Any) -> int:
 def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
     """The given rows of an array, sparse matrix or data frame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def within(X: Any, public: Any) -> Any:
+    """The rows with no number outside the bounds of its public column, and no gap where public rows have none.
+
+    A gap becomes the median of the public rows. Text stays as it is.
+    """
+    if hasattr(X, "iloc"):
+        columns = {
+            name: _column_within(X[name].to_numpy(), public[name].to_numpy())
+            for name in X.columns
+            if name in public.columns and X[name].dtype.kind in "iuf"
+        }
+        return X.assign(**columns)
+    if hasattr(X, "tocsr"):
+        return _sparse_within(X.tocsr().copy(), public)
+    rows = np.asarray(X)
+    return _column_within(rows, np.asarray(public)) if rows.dtype.kind in "iuf" else X
+
+
+def _column_within(values: NDArray[Any], public: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of one column, or of several side by side, inside the bounds of their public ones."""
+    low, high, middle, gaps = _bounds(public)
+    with np.errstate(invalid="ignore"):
+        inside = np.clip(values.astype(np.float64), low, high)
+    filled = np.where(np.isnan(inside) & ~gaps, middle, inside)
+    return (np.rint(filled) if values.dtype.kind in "iu" else filled).astype(values.dtype)
+
+
+def _sparse_within(rows: Any, public: Any) -> Any:
+    """Sparse rows, of which the stored numbers are brought inside the bounds."""
+    low, high, middle, gaps = _bounds(public.toarray() if hasattr(public, "toarray") else np.asarray(public))
+    column = rows.indices
+    inside = np.clip(rows.data, np.minimum(low, 0)[column], np.maximum(high, 0)[column])
+    rows.data = np.where(np.isnan(inside) & ~gaps[column], middle[column], inside).astype(rows.dtype)
+    return rows
+
+
+def _bounds(public: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Smallest, largest and middle number of each column, and whether it has gaps; zeros where it has no number."""
+    known = public.astype(np.float64)
+    gaps = np.asarray(np.isnan(known).any(axis=0))
+    known[~np.isfinite(known)] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        figures = [np.nan_to_num(each(known, axis=0)) for each in (np.nanmin, np.nanmax, np.nanmedian)]
+    return *figures, gaps
 
 
 def blocks(X: Any) -> Iterator[Any]:

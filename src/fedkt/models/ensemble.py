@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
-from fedkt.models.base import FittedModel, fit_model, prepared, refusal, take_rows
+from fedkt.models.base import FittedModel, count_rows, fit_model, prepared, refusal, take_rows
 from fedkt.models.catalogue import CALIBRATED
 from fedkt.models.soft import fit_soft, fitted_to_frequencies, weighing
 
@@ -42,6 +42,10 @@ class Problem:
     """Weights a network starts from; None draws new ones."""
     correction: Any = None
     """A `neural.recipe.Correction` of the network's gradients."""
+    may_fail: bool = False
+    """Whether a failure of this model is an answer, its reason, instead of an error."""
+    alone: bool = False
+    """Whether a network is trained by itself: in other company it ends with other last digits."""
 
     @property
     def n_rows(self) -> int:
@@ -110,6 +114,9 @@ def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
         if not is_neural(first.estimator):
             groups += [Group((place,)) for place in places]
             continue
+        if first.alone:
+            groups.append(Group((places[0],), "no network may touch another's last digits"))
+            continue
         from fedkt.models.neural.ensemble import stack_size
 
         most, reason = stack_size(first.estimator, first.X, n_classes)
@@ -140,7 +147,7 @@ def _kind(problem: Problem, place: int) -> Any:
 
     Networks in other company end with other last digits, so a record would otherwise touch teachers that never saw it.
     """
-    if not is_neural(problem.estimator):
+    if problem.alone or not is_neural(problem.estimator):
         return place
     from fedkt.models.neural.ensemble import kind
 
@@ -155,17 +162,26 @@ def _is_constant(problem: Problem) -> bool:
 
 
 def _fit_stack(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
+    """The trained networks of one stack; the first that failed is an error."""
+    fitted = _fit_networks(problems, n_classes)
+    for problem, model in zip(problems, fitted, strict=True):
+        if isinstance(model, FedKTError):
+            # Of a single model `fit_group` says whose it is.
+            raise type(model)(f"{problem.who}: {model}" if problem.who and len(problems) > 1 else str(model))
+    return [model for model in fitted if isinstance(model, FittedModel)]
+
+
+def _fit_networks(problems: Sequence[Problem], n_classes: int) -> list[FittedModel | FedKTError]:
+    """The trained networks of one stack, and in the place of one whose training ran away what is to be said of it."""
     from fedkt.models.neural.ensemble import Unfit, fit_networks
 
     estimators = [prepared(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in problems]
     try:
-        fit_networks(estimators, problems)
+        unfit = fit_networks(estimators, problems)
     except Unfit as reason:
         problem = problems[reason.place]
-        # Of a single model `fit_group` says whose it is.
         named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""
-        kind = ModelError if isinstance(reason.cause, ModelError) else DataError
-        raise kind(f"{named}{refusal(estimators[0], problem.labels, reason.cause)}") from reason
+        raise DataError(f"{named}{refusal(estimators[0], problem.labels, reason.cause)}") from reason
     except ConfigurationError:
         raise
     except Exception as reason:
@@ -173,7 +189,45 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]
         labels = np.concatenate([each.labels for each in problems])
         raise ModelError(refusal(estimators[0], labels, reason)) from reason
     # A network has an output for every agreed class, so its labels are the agreed ones.
-    return [FittedModel(each, np.arange(n_classes), each.n_features_in_) for each in estimators]
+    return [
+        ModelError(refusal(each, problems[place].labels, unfit[place]))
+        if place in unfit
+        else FittedModel(each, np.arange(n_classes), each.n_features_in_)
+        for place, each in enumerate(estimators)
+    ]
+
+
+def fit_and_ask(problems: Sequence[Problem], n_classes: int, asked: Sequence[Any]) -> list[NDArray[np.int64] | str]:
+    """What each model of a group says about its rows once it is trained; where it may fail and does, why it does not.
+
+    A model that fails takes no other along: what the others say is what they would have said beside any other.
+    """
+    if not all(each.may_fail for each in problems):
+        return list(ask_group(fit_group(problems, n_classes), asked))
+    fitted: Sequence[FittedModel | FedKTError]
+    if len(problems) > 1:
+        fitted = _fit_networks(problems, n_classes)
+    else:
+        try:
+            fitted = fit_group(problems, n_classes)
+        except ConfigurationError:
+            raise
+        except FedKTError as reason:
+            fitted = [reason]
+    return [_answer(model, rows, n_classes) for model, rows in zip(fitted, asked, strict=True)]
+
+
+def _answer(model: FittedModel | FedKTError, rows: Any, n_classes: int) -> NDArray[np.int64] | str:
+    """The classes that a model finds, or why it finds none."""
+    if isinstance(model, FedKTError):
+        return str(model)
+    try:
+        answer = model.predict(rows)
+    except Exception as reason:  # whatever an arbitrary estimator raises
+        return f"{type(reason).__name__}: {reason}"
+    if answer.shape != (count_rows(rows),) or not ((answer >= 0) & (answer < n_classes)).all():
+        return "it does not answer with one of the classes for each row"
+    return answer
 
 
 def ask_group(models: Sequence[FittedModel], asked: Sequence[Any]) -> list[NDArray[np.int64]]:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedkt.bundle import pack
+from fedkt.data.values import identities_of
 from fedkt.errors import DataError, PrivacyError
 from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress
 from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
+from fedkt.party_side.records import check_identity, data_digest, tell_of_records
 from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan, file_digest
 from fedkt.privacy import Ledger
@@ -68,13 +70,16 @@ def run_party(
     jobs: int = 1,
     work: Path | None = None,
     ledger: Path | None = None,
+    identity: str | None = None,
     progress: Progress | None = None,
 ) -> Sent:
     """Train this party's students and write outbox/<name>.fedkt; the working folder is removed once it is there.
 
-    At level L2 the releases are written into the `ledger` first; by default it lies beside the data.
+    At level L2 the releases are written into the `ledger` first; by default it lies beside the data. `identity` is the
+    column by which level L2 tells records apart.
     """
     plan.require(name)
+    check_identity(plan, identity)
     ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
     rows = plan.columns.encode(plan.read_public(public))
@@ -82,8 +87,10 @@ def run_party(
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
     table = plan.columns.read(data)
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
+    ids = identities_of(table, identity) if plan.level == "L2" else None
     most = plan.most_rows(name)
-    if most is not None and len(y) > most and plan.counts:
+    # With noise a party's size must not decide whether it sends: there its counts are scaled down.
+    if most is not None and len(y) > most and plan.counts and plan.level != "L2":
         raise DataError(
             f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
             "not believe the bundle. Agree on a new plan. Nothing was trained."
@@ -102,9 +109,11 @@ def run_party(
     for note in plan.columns.unseen_notes(table):
         diary.say(note)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
-    claim = None if ledger is None else claim_for(plan, len(y))
+    claim = None if ledger is None else claim_for(plan)
+    if claim is not None:
+        tell_of_records(diary, plan, data, ids, y, column=identity)
     with working_for(name, folder):
-        own = claim_shelf(folder, plan, name, file_digest(data, with_labels=True), diary)
+        own = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
         door = Ledger()
         if ledger is not None and claim is not None and own.noise_seed is not None:
             new = not ledger.exists()
@@ -130,6 +139,7 @@ def run_party(
             name=name,
             X=X,
             y=y,
+            ids=ids,
             model=plan.own_model(name),
             shelf=shelf,
             jobs=jobs,

@@ -36,9 +36,9 @@ def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
     return named.with_name(f"{named.name}.ledger")
 
 
-def claim_for(plan: Plan, rows: int) -> Claim:
-    """What the noise of a party with so many rows promises: never less than one with rows enough would pay."""
-    price, agreed = plan.price([rows, plan.subsets]), plan.privacy
+def claim_for(plan: Plan) -> Claim:
+    """What a party's noise promises, from the plan alone: nothing about the party is in it."""
+    price, agreed = plan.price(), plan.privacy
     assert price is not None
     assert agreed is not None
     return Claim(
@@ -46,12 +46,12 @@ def claim_for(plan: Plan, rows: int) -> Claim:
         scale=dict(agreed.noise.scale),
         queries=number_of_queries(agreed.queries, plan.public.rows),
         partitions=plan.partitions,
-        voters=min(plan.subsets, rows),
+        voters=plan.subsets,
         classes=len(plan.classes),
         epsilon=price.epsilon,
         delta=agreed.delta,
         unit="record",
-        adjacency="replace-one",
+        adjacency=agreed.adjacency,
         total_epsilon=price.epsilon,
         releases=plan.releases,
         count_sigma=agreed.count_sigma,
@@ -81,7 +81,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     assert book is not None
     assert agreed is not None
     assert budget is not None
-    release = Release(agreed.noise, claim.queries, claim.voters, claim.classes, claim.unit)
+    release = Release(agreed.noise, claim.queries, claim.voters, claim.classes, claim.unit, claim.adjacency)
     ours = [
         # As they will be named when they are released: found then, and not paid again.
         Spending.of(
@@ -96,7 +96,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     if noise is not None:
         ours.append(
             Spending.of(
-                counts_release(noise, claim.classes),
+                counts_release(noise, claim.classes, claim.adjacency),
                 who=ledger.owner,
                 purpose=named(COUNTS_PURPOSE, fingerprint(noise_seed, COUNTS_STREAM)),
                 plan=plan.digest,
@@ -109,16 +109,10 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     cost = total_of(cast("list[Entry]", [*spent, *due]), ledger.delta)
     if not cost <= budget:
         so_far = total_of(spent, ledger.delta)
-        small = (
-            f" With {plural(claim.voters, 'row')}, fewer than the {plan.subsets} subsets agreed on, this party has a "
-            "price of its own."
-            if claim.voters < plan.subsets
-            else ""
-        )
         raise PrivacyError(
             f"The budget of {ledger.owner!r} does not cover this run: epsilon {so_far:.4g} is spent in "
             f"{plural(len(spent), 'earlier release')}, with this one it would be {cost:.4g}, the budget is {budget:g} "
-            f"at delta {ledger.delta:g}.{small} Nothing was trained or written. Training again on changed rows is a "
+            f"at delta {ledger.delta:g}. Nothing was trained or written. Training again on changed rows is a "
             "new release; if you need the file of the last run again, send the one you kept. Else agree on a plan "
             f"with a larger budget, more noise or fewer queries. (Ledger: {book.path})"
         )

@@ -75,6 +75,11 @@ class Plan(Part):
             from fedkt.algorithms.levels import check_voting
 
             check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
+        if self.level == "L1" and self.privacy is not None and self.privacy.adjacency != "replace-one":
+            raise ValueError(
+                "privacy.adjacency: at level L1 a party's rows are replaced (replace-one); who the parties are, "
+                "everybody knows from the plan"
+            )
         told = self.level == "L2" and self.voting == "expert"
         if self.privacy is not None and (self.privacy.count_sigma is not None) != told:
             wrong = "is missing, the noise on class counts that" if told else "is given, which only"
@@ -183,6 +188,7 @@ class Plan(Part):
             level=self.level,
             noise=None if self.privacy is None else self.privacy.noise,
             queries=1.0 if self.privacy is None else self.privacy.queries,
+            adjacency=None if self.privacy is None else self.privacy.adjacency,
             count_sigma=None if self.privacy is None else self.privacy.count_sigma,
             most_rows={member.name: member.rows for member in self.parties if member.rows is not None},
         )

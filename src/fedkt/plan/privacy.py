@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, FiniteFloat, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 
 from fedkt.errors import ConfigurationError
 from fedkt.plan.parts import Part, Text
 from fedkt.privacy import Noise, check_level, make_noise
+from fedkt.privacy.price import Adjacency
 
 if TYPE_CHECKING:
     from fedkt.plan.agreement import Plan
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
 
 SETTINGS = ("mechanism", "scale", "epsilon", "queries", "delta", "budget", "adjacency")
 DELTA = 1e-5
-
-
-def _replace_one(adjacency: str) -> str:
-    if adjacency != "replace-one":
-        raise ValueError(
-            "only replace-one is supported: subsets are cut by shuffling, so a row more or fewer would move others to "
-            "other subsets, and nothing is proved about adding or removing one"
-        )
-    return adjacency
 
 
 class Privacy(Part):
@@ -40,7 +32,8 @@ class Privacy(Part):
     delta: Annotated[float, Field(gt=0, lt=1)]
     budget: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """The largest ε that all releases of one owner (the server at L1, a party at L2) may cost together."""
-    adjacency: Annotated[str, AfterValidator(_replace_one)] = "replace-one"
+    adjacency: Adjacency = "replace-one"
+    """Against what a unit is protected: see `fedkt.privacy.price`."""
     count_sigma: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """Expert voting at level L2: the noise on a party's class counts, in rows."""
 

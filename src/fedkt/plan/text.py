@@ -231,8 +231,8 @@ def promised(plan: Plan) -> list[str]:
         )
     if plan.level == "L2":
         lines += _wrapped(
-            f"A party with fewer than {plan.subsets} rows has fewer teachers and its own price, which it claims and "
-            "the server checks."
+            f"Every party has {plural(plan.subsets, 'voter')}, whatever its rows: a subset without rows, or whose "
+            "teacher fails, votes by a fixed rule. Which subset a record is in, its own identity decides (--id)."
         )
     lines += [line for caution in cautions(plan.level, price, sizes) for line in _wrapped(f"Caution: {caution}")]
     return [*lines, "", "What is not protected", *_wrapped(said.not_protected)]

@@ -18,7 +18,7 @@ from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
 from fedkt.privacy.book import Book, Entry, Spending, reserve
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.privacy.price import Noise, Price, Release, Unit
+from fedkt.privacy.price import Adjacency, Noise, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.votes import Labels, winners
 
@@ -76,6 +76,7 @@ class Ledger:
         classes: int,
         unit: Unit,
         rng: np.random.Generator,
+        adjacency: Adjacency = "replace-one",
         abstentions: bool = False,
         purpose: str = "vote",
         noise_key: str = "",
@@ -88,7 +89,7 @@ class Ledger:
         if noise is None:
             self.bare += queries
             return winners(self._counted(count, queries, voters, classes), rng)
-        asked = Release(noise, queries, voters, classes, unit, abstentions=abstentions)
+        asked = Release(noise, queries, voters, classes, unit, adjacency, abstentions)
         self._reserve(asked, purpose, noise_key)
         self.releases.append(asked)
         return noise.labels(self._counted(count, queries, voters, classes), rng)
@@ -100,11 +101,12 @@ class Ledger:
         *,
         classes: int,
         rng: np.random.Generator,
+        adjacency: Adjacency = "replace-one",
         purpose: str = COUNTS_PURPOSE,
         noise_key: str = "",
     ) -> tuple[int, ...]:
         """A party's rows of each class with noise, once the release is priced, covered and written down."""
-        asked = counts_release(noise, classes)
+        asked = counts_release(noise, classes, adjacency)
         self._reserve(asked, purpose, noise_key)
         self.releases.append(asked)
         numbers = np.asarray(count())
@@ -147,9 +149,9 @@ class Ledger:
         return votes
 
 
-def counts_release(noise: GaussianCounts, classes: int) -> Release:
+def counts_release(noise: GaussianCounts, classes: int, adjacency: Adjacency = "replace-one") -> Release:
     """Class counts as a release: one query that one record moves like a vote. Nobody's number of rows is in it."""
-    return Release(noise, 1, 1, classes, UNITS["L2"])
+    return Release(noise, 1, 1, classes, UNITS["L2"], adjacency)
 
 
 def named(purpose: str, noise_key: str) -> str:

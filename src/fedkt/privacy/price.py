@@ -16,6 +16,8 @@ from fedkt.errors import ConfigurationError
 
 Unit = Literal["party", "record"]
 Adjacency = Literal["replace-one", "add-or-remove"]
+"""What neighbours differ by. replace-one: all of a unit's data but its identity, which everybody may know.
+add-or-remove: that, or whether the unit is there at all. Both move one vote of every partition, and cost the same."""
 Floats = NDArray[np.float64]
 
 

@@ -28,7 +28,8 @@ NOT_PROTECTED = {
     "L1": "Students themselves, party names and sizes, the number of parties and whether a party could vote, the class "
     "list and public rows are not protected. A record is protected no better than its whole party.",
     "L2": "Party names and sizes, class list and public rows are not protected. A person with rows at several parties, "
-    "or several rows at one, is protected less.",
+    "or several rows at one, is protected less. A file whose rows its party puts in order by what is in them is not "
+    "protected, unless its records have identities.",
 }
 
 
@@ -116,6 +117,8 @@ def statement(
     if price is None or not math.isfinite(price.epsilon):
         return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise, counts=counts)
     release = price.release
+    if release.adjacency == "add-or-remove":
+        words = (f"{words[0]}, added or removed", *words[1:])
     return Statement(
         level,
         *words,

@@ -35,6 +35,7 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
         ("partitions", claim.partitions, plan.partitions),
         ("classes", claim.classes, len(plan.classes)),
         ("delta", claim.delta, agreed.delta),
+        ("adjacency", claim.adjacency, agreed.adjacency),
         ("noise on the class counts", claim.count_sigma or 0.0, agreed.count_sigma or 0.0),
     ):
         if wanted is not None and claimed != wanted:

@@ -64,15 +64,18 @@ def stack_size(estimator: NeuralClassifier, X: Any, n_classes: int) -> tuple[int
 
 
 class Unfit(Exception):
-    """Why one network of a group has no result."""
+    """Why the training of one network of a group could not begin."""
 
     def __init__(self, place: int, cause: Exception) -> None:
         super().__init__(str(cause))
         self.place, self.cause = place, cause
 
 
-def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[Problem]) -> None:
-    """Fit the (prepared) network of each problem, those of one kind in one stack; the result is as if one by one."""
+def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[Problem]) -> dict[int, ModelError]:
+    """Fit the (prepared) network of each problem, those of one kind in one stack; the result is as if one by one.
+
+    What comes back says which networks' training ran away, by their places.
+    """
     trainings = laid_together(estimators, problems)
     first = estimators[0]
     with one_torch_thread():
@@ -83,11 +86,13 @@ def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[Prob
         else:
             training, watch = first.held_out(trainings[0])
             first.n_steps_ = train(training, first.recipe, watch=watch)
+    unfit: dict[int, ModelError] = {}
     for place, each in enumerate(estimators):
         try:
             check_finite(each.network_)
         except ModelError as reason:
-            raise Unfit(place, reason) from reason
+            unfit[place] = reason
+    return unfit
 
 
 def laid_together(estimators: Sequence[NeuralClassifier], problems: Sequence[Problem]) -> list[Training]:

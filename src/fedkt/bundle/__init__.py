@@ -67,6 +67,8 @@ class Bundle:
     """Whether its models know one class more, after the agreed ones: a row that is not the sender's."""
     calibrated: bool = False
     """Whether its models are agreed to be of families that find a class about as probable as it is."""
+    identity: str = ""
+    """The SHA-256 of the manifest it came with, which holds the digests of all the rest; the zip file is not in it."""
 
     @property
     def n_outputs(self) -> int:
@@ -168,7 +170,7 @@ def unpack(
     from fedkt.models.onnx_rules import Limits, check_graph
 
     bounds = limits or Limits()
-    archive, manifest = _opened(data, source, keys or {}, bounds)
+    archive, manifest, identity = _opened(data, source, keys or {}, bounds)
     who = f"Bundle from {manifest.party!r} ({source})"
     if manifest.plan != plan:
         raise BundleError(
@@ -216,6 +218,7 @@ def unpack(
         manifest.counts,
         soft,
         not_mine,
+        identity=identity,
     )
 
 
@@ -226,8 +229,8 @@ def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, lim
     return _opened(data, source, keys or {}, limits or Limits())[1]
 
 
-def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> tuple[Archive, Manifest]:
-    """The archive and its manifest, once every check that needs no plan has passed."""
+def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> tuple[Archive, Manifest, str]:
+    """The archive, its manifest and its identity, once every check that needs no plan has passed."""
     from fedkt.bundle.archive import Archive
     from fedkt.bundle.manifest import parse_manifest
 
@@ -260,7 +263,7 @@ def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -
             raise BundleError(f"{who}: {name} has {len(content)} bytes, its manifest says size {size}.")
         if hashlib.sha256(content).hexdigest() != digest:
             raise BundleError(f"{who}: {name} does not match its digest. It was damaged or changed on the way.")
-    return archive, manifest
+    return archive, manifest, hashlib.sha256(text).hexdigest()
 
 
 def _signer(text: bytes, signature: bytes | None, source: str, keys: Mapping[str, str]) -> str | None:

@@ -6,12 +6,11 @@ the place in the file.
 
 from __future__ import annotations
 
-import gzip
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from fedkt.errors import DataError
 
 Values = NDArray[Any]
-"""float64, in images uint8, or an object array of str."""
+"""Numbers as the file has them (64 bits of anything become float64), in images uint8, or an object array of str."""
 
 MAX_COLUMNS = 100_000
 MAX_VALUES = 500_000_000
@@ -105,10 +104,3 @@ def texts(values: Any) -> Values:
     column = np.empty(len(listed), dtype=object)
     column[:] = listed
     return column
-
-
-def open_text(path: Path) -> IO[str]:
-    """A file as text: UTF-8, with or without a byte order mark, with or without gzip."""
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open("r", encoding="utf-8-sig", newline="")

@@ -7,7 +7,6 @@ alike.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import struct
 import unicodedata
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.data.bounds import check_growth, open_bytes
 from fedkt.data.columns import Table, Values, check_size, printable, texts
 from fedkt.data.pixels import Image, image_shape, pixel_names
 from fedkt.errors import DataError
@@ -67,7 +67,8 @@ def _labels_name(path: Path) -> str:
 def _idx_array(path: Path, axes: int) -> NDArray[np.uint8]:
     """The array in an IDX file of bytes with so many axes."""
     kind = "images" if axes == 3 else "labels"
-    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+    # Twice in memory: as they come, and column by column.
+    with open_bytes(path, cost=2) as stream:
         start = stream.read(4 + 4 * axes)
         if start[:4] != bytes([0, 0, 8, axes]) or len(start) < 4 + 4 * axes:
             raise DataError(
@@ -98,6 +99,8 @@ def read_folder(folder: Path, label: str | None = None) -> Table:
         path = folder / place
         image, values = _read_image(path, image, folder / places[0], len(places))
         if not row:
+            size = sum((folder / each).stat().st_size for each in places)
+            check_growth(2 * len(places) * values.size, size, str(folder))
             pixels = np.empty((len(places), values.size), dtype=np.uint8)
         pixels[row] = values
     assert image is not None

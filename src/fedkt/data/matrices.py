@@ -2,80 +2,200 @@
 
 from __future__ import annotations
 
+import math
+import struct
 import zipfile
+from array import array
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
-from fedkt.data.columns import MAX_COLUMNS, Table, Values, check_names, check_size, open_text, texts
+from fedkt.data.bounds import Lines, check_growth, open_text, share
+from fedkt.data.columns import MAX_COLUMNS, Table, Values, check_names, check_size, texts
 from fedkt.errors import DataError
+
+BLOCK_BYTES = 2**22
+"""Bytes of an array that are unpacked at a time."""
+MAX_NAME_BYTES = 2_000
+"""Bytes of a column's name in an array: 500 characters of four."""
+MAX_LABEL_BYTES = 4_000
+
+
+@dataclass(frozen=True)
+class _Member:
+    """An array in an NPZ file, of which nothing but the head was read."""
+
+    info: zipfile.ZipInfo
+    shape: tuple[int, ...]
+    by_column: bool
+    dtype: np.dtype[Any]
+    start: int
+    """Where the numbers begin."""
 
 
 def read_npz(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
     """The table in an NPZ file with arrays X (rows, columns) and, where there are any, y and names."""
     try:
         with path.open("rb") as stream:
-            # numpy takes anything else for a pickle, and advises to load it.
             if stream.read(2) != b"PK":
                 raise ValueError("it does not begin as one does")
-            stream.seek(0)
-            file = np.load(stream, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it is a single array")
-            arrays = {name: file[name] for name in ("X", "y", "names") if name in file.files}
-    except (ValueError, zipfile.BadZipFile, MemoryError, AttributeError) as reason:
-        why = "an array holds Python objects" if "pickle" in str(reason) else str(reason)
+            with zipfile.ZipFile(stream) as archive:
+                heads = {name: _head(archive, name) for name in ("X", "y", "names")}
+                X, y, names = (heads[name] for name in ("X", "y", "names"))
+                _check_heads(path, X, y, names)
+                assert X is not None
+                rows = _matrix(archive, X)
+                labels = None if y is None else _array(archive, y)
+                written = None if names is None else _array(archive, names)
+    # A damaged or encrypted archive shows in many ways, each with an exception of its own.
+    except (ValueError, zipfile.BadZipFile, MemoryError, AttributeError, RuntimeError, struct.error, LookupError) as e:
+        why = "an array holds Python objects" if "pickle" in str(e) else str(e)
         raise DataError(
             f"{path} is not an NPZ file of plain arrays: {why.rstrip('.')}. Save numbers and texts with "
             "np.savez(file, X=rows, y=labels, names=column_names)."
-        ) from reason
-    if "X" not in arrays:
+        ) from e
+    named = [f"x{j}" for j in range(len(rows))] if written is None else [str(name) for name in written]
+    check_names(named, str(path), None)
+    columns: dict[str, Values] = dict(zip(named, rows, strict=True))
+    if labels is not None:
+        if (label or "label") in columns:
+            raise DataError(f"{path}: the label column {label or 'label'!r} is also the name of a column of X.")
+        columns[label or "label"] = labels.astype(np.float64) if labels.dtype.kind in "iuf" else _as_texts(labels)
+    return Table(columns, str(path))
+
+
+def _head(archive: zipfile.ZipFile, name: str) -> _Member | None:
+    """Shape and type of the named array; None if there is no such array."""
+    found = {info.filename: info for info in archive.infolist()}
+    info = found.get(f"{name}.npy", found.get(name))
+    if info is None:
+        return None
+    with archive.open(info) as stream:
+        # The other versions may have heads of any length, and only records of named fields need them.
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{name} is no plain array")
+        shape, by_column, dtype = np.lib.format.read_array_header_1_0(stream)
+        start = stream.tell()
+    if dtype.hasobject:
+        raise ValueError(f"an array holds Python objects: {name}")
+    if min(shape, default=0) < 0 or info.file_size != start + math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{name} has {info.file_size - start:,} bytes, which {dtype} of shape {shape} has not")
+    return _Member(info, shape, by_column, dtype, start)
+
+
+def _check_heads(path: Path, X: _Member | None, y: _Member | None, names: _Member | None) -> None:
+    """Refuses arrays that are no table, or one too large, before any of their content is unpacked."""
+    if X is None:
         raise DataError(f"{path} has no array 'X'. Save it with np.savez(file, X=rows, y=labels, names=column_names).")
-    X = arrays["X"]
-    if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.size:
+    if len(X.shape) != 2 or X.dtype.kind not in "biuf" or 0 in X.shape:
         raise DataError(
             f"{path}: X has one row per example and one column per number, got {X.dtype} of shape {X.shape}."
         )
-    check_size(X.shape[0], X.shape[1], str(path))
-    names = (
-        [str(name) for name in arrays["names"].ravel()] if "names" in arrays else [f"x{j}" for j in range(X.shape[1])]
-    )
-    if len(names) != X.shape[1]:
-        raise DataError(f"{path}: {len(names)} names for the {X.shape[1]} columns of X.")
-    check_names(names, str(path), None)
-    columns: dict[str, Values] = {name: X[:, j].astype(np.float64) for j, name in enumerate(names)}
-    if "y" in arrays:
-        y = arrays["y"]
-        if y.shape != (len(X),):
-            raise DataError(f"{path}: y has one label per row, got shape {y.shape} for {len(X)} rows.")
-        if (label or "label") in columns:
-            raise DataError(f"{path}: the label column {label or 'label'!r} is also the name of a column of X.")
-        columns[label or "label"] = y.astype(np.float64) if y.dtype.kind in "iuf" else texts(map(str, y.tolist()))
-    return Table(columns, str(path))
+    n_rows, width = X.shape
+    check_size(n_rows, width, str(path))
+    if names is not None and math.prod(names.shape) != width:
+        raise DataError(f"{path}: {math.prod(names.shape)} names for the {width} columns of X.")
+    if names is not None and (names.dtype.kind not in "biufUS" or names.dtype.itemsize > MAX_NAME_BYTES):
+        raise DataError(f"{path}: names are texts of at most {MAX_NAME_BYTES // 4} characters, got {names.dtype}.")
+    if y is not None and y.shape != (n_rows,):
+        raise DataError(f"{path}: y has one label per row, got shape {y.shape} for {n_rows} rows.")
+    if y is not None and (y.dtype.kind not in "biufUSmM" or y.dtype.itemsize > MAX_LABEL_BYTES):
+        raise DataError(
+            f"{path}: labels are numbers or texts of at most {MAX_LABEL_BYTES // 4:,} characters, got {y.dtype}."
+        )
+    each = width * _kept(X.dtype).itemsize + (0 if y is None else y.dtype.itemsize + 16)
+    check_growth(n_rows * each, path.stat().st_size, str(path))
+
+
+def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in which numbers are kept: their own where it is small."""
+    if dtype.kind == "b":
+        return np.dtype(np.uint8)
+    return np.dtype(np.float64) if dtype.itemsize > 4 else dtype.newbyteorder("=")
+
+
+def _matrix(archive: zipfile.ZipFile, member: _Member) -> Values:
+    """The matrix as (columns, rows), unpacked into its place."""
+    n_rows, width = member.shape
+    kept = np.empty((width, n_rows), dtype=_kept(member.dtype))
+    whole = 1 if member.by_column else width
+    some = max(1, BLOCK_BYTES // (whole * member.dtype.itemsize))
+    flat = kept.reshape(-1)
+    with archive.open(member.info) as stream:
+        stream.read(member.start)
+        for start in range(0, math.prod(member.shape) // whole, some):
+            stop = min(start + some, math.prod(member.shape) // whole)
+            block = np.frombuffer(_bytes(stream, (stop - start) * whole * member.dtype.itemsize), dtype=member.dtype)
+            if member.by_column:
+                flat[start:stop] = block
+            else:
+                kept[:, start:stop] = block.reshape(-1, width).T
+        _at_end(stream)
+    return kept
+
+
+def _array(archive: zipfile.ZipFile, member: _Member) -> Values:
+    """The array as a list of its values."""
+    size = math.prod(member.shape) * member.dtype.itemsize
+    with archive.open(member.info) as stream:
+        stream.read(member.start)
+        content = _bytes(stream, size)
+        _at_end(stream)
+    return np.frombuffer(content, dtype=member.dtype).reshape(-1)
+
+
+def _bytes(stream: IO[bytes], size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) != size:
+        raise ValueError("an array is cut short")
+    return content
+
+
+def _at_end(stream: IO[bytes]) -> None:
+    """Only the attempt to read on compares the checksum."""
+    if stream.read(1):
+        raise ValueError("an array is followed by something else")
+
+
+def _as_texts(labels: Values) -> Values:
+    """Labels as texts, equal ones once."""
+    column = np.empty(len(labels), dtype=object)
+    seen: dict[str, str] = {}
+    for start in range(0, len(labels), 2**16):
+        some = labels[start : start + 2**16].tolist()
+        column[start : start + len(some)] = share(map(str, some), seen)
+    return column
 
 
 def read_libsvm(path: Path, label: str | None = None, n_features: int | None = None, least: int = 0) -> Table:
     """The table in a LIBSVM file ("label index:value …" a line), as columns f1 … fd and the label."""
     labels: list[str] = []
     lines: list[int] = []
-    places: list[int] = []
-    indices: list[int] = []
-    values: list[float] = []
+    places, indices, values = array("q"), array("q"), array("d")
+    seen: dict[str, str] = {}
     most = MAX_COLUMNS if n_features is None else n_features
     with open_text(path) as stream:
-        for number, line in enumerate(stream, start=1):
+        rows = Lines(stream, str(path))
+        for number, line in enumerate(rows, start=1):
+            rows.next_row()
             words = line.partition("#")[0].split()
             if not words:
                 continue
+            if len(words) > most + 1:
+                raise DataError(
+                    f"{path}, line {number}: {len(words) - 1:,} features, more than the {most:,} there are."
+                )
             found = [_libsvm_pair(word, f"{path}, line {number}", most) for word in words[1:]]
             if ":" in words[0]:
                 raise DataError(f"{path}, line {number}: starts with {words[0]!r}; a line starts with its label.")
             if len({index for index, _ in found}) != len(found):
                 raise DataError(f"{path}, line {number}: a feature occurs twice.")
-            places += [len(labels)] * len(found)
-            indices += [index - 1 for index, _ in found]
-            values += [value for _, value in found]
-            labels.append(words[0])
+            places.extend([len(labels)] * len(found))
+            indices.extend(index - 1 for index, _ in found)
+            values.extend(value for _, value in found)
+            labels += share(words[:1], seen)
             lines.append(number)
     if not labels:
         raise DataError(f"{path} has no rows.")
@@ -83,8 +203,9 @@ def read_libsvm(path: Path, label: str | None = None, n_features: int | None = N
     if width < 1:
         raise DataError(f"{path} has labels but no features.")
     check_size(len(labels), width, str(path))
+    check_growth(len(labels) * width * 8, path.stat().st_size, str(path))
     X = np.zeros((width, len(labels)))
-    X[indices, places] = values
+    X[np.frombuffer(indices, np.int64), np.frombuffer(places, np.int64)] = np.frombuffer(values, np.float64)
     columns: dict[str, Values] = {f"f{j + 1}": X[j] for j in range(width)}
     if (label or "label") in columns:
         raise DataError(f"{path}: the label cannot be called {label!r}, the name of a feature.")

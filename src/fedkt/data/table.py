@@ -1,20 +1,21 @@
 """A party's own file or folder as a table: named columns, and for every row the line it stood on.
 
-CSV and Parquet, which name their columns, are read here; NPZ and LIBSVM in `matrices`, images in `images`.
+CSV is read here; Parquet in `parquet`, NPZ and LIBSVM in `matrices`, images in `images`.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 import zlib
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import numpy as np
 
+from fedkt.data.bounds import Lines, open_text, share
 from fedkt.data.columns import (
     MAX_COLUMNS,
     MAX_VALUES,
@@ -22,15 +23,25 @@ from fedkt.data.columns import (
     Values,
     check_names,
     check_size,
-    open_text,
     printable,
-    texts,
 )
 from fedkt.data.images import IDX, read_folder, read_idx
 from fedkt.data.matrices import read_libsvm, read_npz
+from fedkt.data.parquet import read_parquet
 from fedkt.errors import DataError
 
 __all__ = ["MAX_COLUMNS", "MAX_VALUES", "READERS", "Table", "names_its_label", "parse_csv", "printable", "read_table"]
+
+BLOCK_VALUES = 2**18
+"""Values of a CSV file that are held as lists; the others lie in arrays."""
+
+
+class Rows(Protocol):
+    """What a reader of the csv module is."""
+
+    line_num: int
+
+    def __iter__(self) -> Iterator[list[str]]: ...
 
 
 def read_table(
@@ -88,7 +99,8 @@ def read_csv(path: Path, label: str | None = None, n_features: int | None = None
 
 def parse_csv(stream: IO[str], source: str, label: str | None = None) -> Table:
     """The table in CSV text whose first line names the columns."""
-    first = stream.readline()
+    lines = Lines(stream, source)
+    first = next(lines, "")
     if first and not first.strip():
         raise DataError(f"{source} starts with an empty line; the first line of a CSV file names the columns.")
     if not first:
@@ -96,7 +108,7 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None) -> Table:
     try:
         delimiter = max(",;\t", key=lambda each: len(next(csv.reader([first], delimiter=each))))
         # One reader for header and rows: a line break inside quotes belongs to the name or value it stands in.
-        reader = csv.reader(chain([first], stream), delimiter=delimiter, strict=True)
+        reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
         names = [name.strip() for name in next(reader)]
     except csv.Error as reason:
         raise DataError(f"{source}, line 1: {reason}.") from reason
@@ -106,57 +118,47 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None) -> Table:
             f"{source}: the first line ({', '.join(names[:5])} …) looks like data; it has to name the columns."
         )
     check_names(names, source, label)
+    places = array("q")
+    blocks = list(_blocks(reader, lines, len(names), source, places))
+    if not blocks:
+        raise DataError(f"{source} has a header but no rows.")
+    values = np.empty((len(names), len(places)), dtype=object)
+    stop = len(places)
+    # From the last block on, each is let go once its values are in their place.
+    while blocks:
+        block = blocks.pop()
+        values[:, stop - len(block) : stop] = block.T
+        stop -= len(block)
+    return Table(dict(zip(names, values, strict=True)), source, np.frombuffer(places, dtype=np.int64))
+
+
+def _blocks(reader: Rows, lines: Lines, width: int, source: str, places: array[int]) -> Iterator[Values]:
+    """The rows of a CSV file, some at a time; the line each starts on is added to `places`."""
+    most = max(1, BLOCK_VALUES // width)
     rows: list[list[str]] = []
-    lines: list[int] = []
+    seen: dict[str, str] = {}
     start = reader.line_num + 1
+    lines.next_row()
     try:
         for values in reader:
+            lines.next_row()
             if values:
-                if len(values) != len(names):
+                if len(values) != width:
                     raise DataError(
-                        f"{source}, line {start}: {len(values)} values, but the header names {len(names)} columns. "
+                        f"{source}, line {start}: {len(values)} values, but the header names {width} columns. "
                         "Quote values that contain the delimiter."
                     )
-                rows.append(values)
-                lines.append(start)
+                rows.append(share(values, seen))
+                places.append(start)
+                if len(rows) == most:
+                    check_size(len(places), width, source)
+                    yield np.array(rows, dtype=object)
+                    rows.clear()
             start = reader.line_num + 1
     except csv.Error as reason:
         raise DataError(f"{source}, line {start}: {reason}.") from reason
-    if not rows:
-        raise DataError(f"{source} has a header but no rows.")
-    columns = {name: texts(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
-    return Table(columns, source, np.array(lines, dtype=np.int64))
-
-
-def read_parquet(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
-    """The table in a Parquet file: numbers as float64, everything else as text, nulls as NaN or ""."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as reason:
-        raise DataError(
-            f"{path} is a Parquet file, and reading it needs pyarrow: pip install 'fedkt[parquet]'"
-        ) from reason
-    try:
-        with pq.ParquetFile(path) as file:
-            check_size(file.metadata.num_rows, file.metadata.num_columns, str(path))
-            names = [field.name for field in file.schema_arrow]
-            check_names(names, str(path), label)
-            table = file.read()
-    except pa.ArrowException as reason:
-        raise DataError(f"{path} is not a Parquet file that can be read: {reason}") from reason
-    if table.num_rows == 0:
-        raise DataError(f"{path} has no rows.")
-    columns: dict[str, Values] = {}
-    for name, values in zip(names, table.columns, strict=True):
-        kind = values.type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            columns[name] = np.array(
-                [math.nan if v is None else float(v) for v in values.to_pylist()], dtype=np.float64
-            )
-        else:
-            columns[name] = texts("" if v is None else str(v) for v in values.to_pylist())
-    return Table(columns, str(path))
+    if rows:
+        yield np.array(rows, dtype=object)
 
 
 Reader = Callable[[Path, str | None, int | None], Table]

@@ -16,6 +16,7 @@ from fedkt.data.table import names_its_label, read_table
 from fedkt.errors import ConfigurationError, PlanError
 from fedkt.files import open_plain
 from fedkt.plan.agreement import Plan, file_digest
+from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import rounded_budget, settled
 
@@ -126,7 +127,9 @@ def read_plan(path: str | Path) -> Plan:
 def parse_plan(data: bytes, source: str) -> Plan:
     """The plan in the bytes of a TOML file; `source` is what messages call it."""
     try:
-        said = tomllib.loads(data.decode("utf-8"))
+        text = data.decode("utf-8").replace("\r\n", "\n")
+        check_text(text, source)
+        said = tomllib.loads(text)
     except UnicodeDecodeError as reason:
         raise PlanError(f"{source} is not UTF-8 text, so it is no plan.") from reason
     except RecursionError as reason:
@@ -139,9 +142,10 @@ def parse_plan(data: bytes, source: str) -> Plan:
     # True equals 1.
     if type(said.get("format")) is not int or said["format"] != FORMAT:
         raise PlanError(
-            f"{source}, format: got {said.get('format')!r}, this version of fedkt reads plans of format {FORMAT}. "
-            "Use the version of fedkt that made the plan, or make a new plan."
+            f"{source}, format: got {repr(said.get('format'))[:80]}, this version of fedkt reads plans of format "
+            f"{FORMAT}. Use the version of fedkt that made the plan, or make a new plan."
         )
+    check_lengths(said, source)
     return _validated(said, source)
 
 

@@ -1,0 +1,113 @@
+"""How much of this machine a file may take: sizes are checked before content, and counted while it comes.
+
+A public file comes from a stranger, and so does the plan with its digest. What a file becomes in memory is bounded by
+its own bytes: whoever wants to fill a machine has to send as much.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+from fedkt.errors import DataError
+
+GROWTH = 100
+"""Bytes in memory for a byte of the file: a number packed into a single bit becomes 64 times as large."""
+ALLOWANCE = 512 * 2**20
+"""Bytes in memory that any file may take, however small."""
+TEXT_COST = 16
+"""Bytes in memory for a byte of text cut into values, at worst: short ones, no two alike."""
+MAX_LINE = 8 * 2**20
+"""Characters of a row: 80 for each of the most columns that are read."""
+SHARED_TEXTS = 65_536
+"""Different texts of a table that are kept once, however often they occur."""
+
+
+def most_memory(file_bytes: int) -> int:
+    """Bytes in memory that a file of this size may take."""
+    return max(ALLOWANCE, GROWTH * file_bytes)
+
+
+def check_growth(wanted: int, file_bytes: int, source: str) -> None:
+    """Refuses a file that would take far more memory than it has bytes."""
+    if wanted > most_memory(file_bytes):
+        raise DataError(
+            f"{source} has {file_bytes:,} bytes and would take {wanted:,} in memory; at most {ALLOWANCE:,} or "
+            f"{GROWTH} times the file are allowed, so that no small file can fill a machine. If it is yours, leave "
+            "out columns or rows that say nothing, or save it without packing: NPZ by np.savez, or CSV."
+        )
+
+
+def open_bytes(path: Path, cost: int) -> BinaryIO:
+    """A file's bytes, unpacked where its name ends in .gz; `cost` is how many bytes each of them takes in memory."""
+    if path.suffix.lower() != ".gz":
+        return path.open("rb")
+    return cast(BinaryIO, io.BufferedReader(_Unpacked(path, cost), 2**16))
+
+
+def open_text(path: Path) -> IO[str]:
+    """A file as text: UTF-8, with or without a byte order mark, with or without gzip."""
+    return io.TextIOWrapper(open_bytes(path, TEXT_COST), encoding="utf-8-sig", newline="")
+
+
+def share(values: Iterable[str], seen: dict[str, str]) -> list[str]:
+    """The texts, equal ones as one object as long as `seen`, which this adds to, is small."""
+    if len(seen) < SHARED_TEXTS:
+        return [seen.setdefault(each, each) for each in values]
+    return [seen.get(each, each) for each in values]
+
+
+class _Unpacked(io.RawIOBase):
+    """What a gzip file unpacks to, refused once that is too much."""
+
+    def __init__(self, path: Path, cost: int) -> None:
+        self._path, self._packed = path, path.stat().st_size
+        self._most = self._left = most_memory(self._packed) // cost
+        self._stream = gzip.GzipFile(path)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        got = self._stream.readinto(buffer)
+        self._left -= got
+        if self._left < 0:
+            raise DataError(
+                f"{self._path} has {self._packed:,} bytes and unpacks to more than {self._most:,}, which no data do. "
+                "If it is yours, unpack it (gunzip) and use the file you get."
+            )
+        return got
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+class Lines:
+    """The lines of a text. A row may take several; call `next_row` after each, since its length is bounded."""
+
+    def __init__(self, stream: IO[str], source: str) -> None:
+        self._stream, self._source, self._row = stream, source, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._stream.readline(MAX_LINE + 1)
+        if not line:
+            raise StopIteration
+        self._row += len(line)
+        if self._row > MAX_LINE:
+            raise DataError(
+                f"{self._source} has a row of more than {MAX_LINE:,} characters, which is not read. Is it text with "
+                "line ends, and is every quote closed?"
+            )
+        return line
+
+    def next_row(self) -> None:
+        """What comes next belongs to another row."""
+        self._row = 0

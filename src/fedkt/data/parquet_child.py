@@ -1,0 +1,169 @@
+"""The program that unpacks a received Parquet file: numpy, pyarrow and limits, nothing else of fedkt.
+
+It is started as a file, `python -I parquet_child.py MEMORY SECONDS PLACE…`, with the Parquet file as its standard
+input, and answers on its standard output. All numbers are little-endian, those without a type have 32 bits. First the
+head {"names": […], "kinds": "nt…", "rows": …} as the length of its JSON and the JSON; then batches: the number of rows,
+and for every column either its float64 or the different texts as a list, in the same way as the head, and for every row
+which of them it has. No rows are the end. 2³² − 1 in the place of the head's length or of a number of rows is followed
+by {"reason": …}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+if __name__ == "__main__":
+    # Where the parent found numpy and pyarrow; an isolated interpreter ignores PYTHONPATH.
+    sys.path.extend(sys.argv[3:])
+
+import numpy as np
+from numpy.typing import NDArray
+
+BATCH_ROWS, BATCH_VALUES = 8_192, 2**20
+MAX_COLUMNS = 100_000
+MAX_TEXT = 131_072
+"""Bytes of a text, as in CSV."""
+REFUSED = 2**32 - 1
+
+
+class Refusal(Exception):
+    """The file is not read; the message goes on where the file's name stops."""
+
+
+def set_limits(memory: int, seconds: int) -> None:
+    """Memory from here on, CPU time and files of this process bounded, as far as the platform knows such limits."""
+    try:
+        import resource
+    except ImportError:
+        return
+    used = 0
+    if sys.platform == "linux":
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+    wanted = {"RLIMIT_AS": used + memory, "RLIMIT_CPU": seconds, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": 0}
+    for name, most in wanted.items():
+        try:
+            resource.setrlimit(getattr(resource, name), (most, most))
+        except (AttributeError, ValueError, OSError):
+            # macOS knows fewer of them, and a stricter limit may already hold.
+            continue
+
+
+def messages(pa: Any, pq: Any) -> Iterator[bytes]:
+    """The whole answer about the file on standard input."""
+    # Page by page and on one thread, so that little of the file is unpacked at a time.
+    options = {"pre_buffer": False, "memory_map": False}
+    source = os.fdopen(0, "rb", closefd=False)
+    first = pq.ParquetFile(source, **options)
+    kinds = [_kind(pa, field) for field in _fields(first)]
+    texts = [field.name for field in first.schema_arrow if _is_text(pa, field.type)]
+    # Texts stay numbers of texts: one that all rows name is here once.
+    file = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=texts, **options) if texts else first
+    head = {"names": first.schema_arrow.names, "kinds": "".join(kinds), "rows": first.metadata.num_rows}
+    yield _packed(head)
+    rows = max(1, min(BATCH_ROWS, BATCH_VALUES // len(kinds)))
+    for batch in file.iter_batches(batch_size=rows, use_threads=False):
+        if not batch.num_rows:
+            continue
+        # A batch is sent whole or not at all: words in the midst of numbers would be taken for numbers.
+        parts = [struct.pack("<I", batch.num_rows)]
+        for name, kind, column in zip(head["names"], kinds, batch.columns, strict=True):
+            if kind == "n":
+                parts.append(_numbers(pa, column).astype("<f8").tobytes())
+            else:
+                different, codes = _texts(pa, column, name)
+                parts += [_packed(different), codes.astype("<u4").tobytes()]
+        yield b"".join(parts)
+    yield struct.pack("<I", 0)
+
+
+def _fields(file: Any) -> list[Any]:
+    """The columns, refused if there are none or too many."""
+    fields = list(file.schema_arrow)
+    if not 0 < len(fields) <= MAX_COLUMNS:
+        raise Refusal(f"has {len(fields):,} columns; 1 to {MAX_COLUMNS:,} are read.")
+    return fields
+
+
+def _kind(pa: Any, field: Any) -> str:
+    """Whether a column is read as numbers (n) or as texts (t)."""
+    kind = getattr(field.type, "storage_type", field.type)
+    if pa.types.is_nested(getattr(kind, "value_type", kind)) or pa.types.is_nested(kind):
+        raise Refusal(f"has lists or structures in column {field.name[:80]!r}, not one value a row. Leave it out.")
+    return "n" if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) else "t"
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return any(each(kind) for each in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
+
+
+def _numbers(pa: Any, column: Any) -> NDArray[np.float64]:
+    """A column of numbers, NaN where it is null."""
+    if pa.types.is_decimal(column.type):
+        return np.array([np.nan if each is None else float(each) for each in column.to_pylist()], dtype=np.float64)
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _texts(pa: Any, column: Any, name: str) -> tuple[list[str], NDArray[Any]]:
+    """The different texts of a column, "" for null, and for every row which of them it has."""
+    if not pa.types.is_dictionary(column.type):
+        try:
+            column = column.dictionary_encode()
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, AttributeError):
+            every = ["" if each is None else str(each) for each in column.to_pylist()]
+            return every, np.arange(len(every))
+    places = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    used, codes = np.unique(places, return_inverse=True)
+    chosen = column.dictionary.take(pa.array(np.maximum(used, 0))) if len(column.dictionary) else [None] * len(used)
+    if hasattr(chosen, "type") and _is_text(pa, chosen.type):
+        import pyarrow.compute as pc
+
+        longest = pc.max(pc.binary_length(chosen)).as_py() or 0
+        if longest > MAX_TEXT:
+            raise Refusal(f"has a text of {longest:,} bytes in column {name[:80]!r}; at most {MAX_TEXT:,} are read.")
+    values = chosen.to_pylist() if hasattr(chosen, "to_pylist") else chosen
+    return ["" if place < 0 or v is None else str(v) for place, v in zip(used, values, strict=True)], codes
+
+
+def _packed(said: Any) -> bytes:
+    """JSON with its length before it."""
+    text = json.dumps(said).encode("utf-8")
+    return struct.pack("<I", min(len(text), REFUSED - 1)) + text
+
+
+def serve() -> None:
+    """Answers about the file on standard input."""
+    # Answers get a descriptor of their own: whatever a library prints must not end up among them.
+    replies = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    import pyarrow as pa
+    import pyarrow.compute
+    import pyarrow.parquet as pq
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    set_limits(int(sys.argv[1]), int(sys.argv[2]))
+    try:
+        for message in messages(pa, pq):
+            replies.write(message)
+        words = ""
+    except Refusal as reason:
+        words = str(reason)
+    except MemoryError:
+        words = f"asks for more than {int(sys.argv[1]):,} bytes of memory while it is unpacked. Save the table as CSV."
+    except Exception as reason:
+        words = f"is not a Parquet file that can be read: {str(reason)[:300]}"
+    if words:
+        replies.write(struct.pack("<I", REFUSED) + _packed({"reason": words}))
+    replies.flush()
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,63 @@
+"""What no plan has, refused before it costs anything.
+
+Python's TOML parser takes time and memory by the square of the number of parts of a dotted key, and a checker of values
+keeps word of every fault: both have to be bounded by what a plan can be.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fedkt.data.columns import MAX_COLUMNS
+from fedkt.errors import PlanError
+from fedkt.plan.parts import MAX_PARTIES
+
+MAX_PARTS = 8
+"""Parts of a dotted key; a plan's have three at most."""
+MAX_KEYS = 200
+"""Keys of a table, but for the one that names a family for each party."""
+
+_KEY = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\[^\n])*+"|'[^'\n]*+')"""
+# Where strings and comments end has to be told exactly as the parser does: behind a wrong end a long key could hide.
+_LEXEME = re.compile(
+    rf"""\#[^\n]*+
+    |\"\"\"(?:[^\\"]|\\.|"{{1,2}}(?!"))*+"{{3,5}}
+    |'''(?:[^']|'{{1,2}}(?!'))*+'{{3,5}}
+    |{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{MAX_PARTS}}}(?P<long>)
+    |{_KEY}""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def check_text(text: str, source: str) -> None:
+    """Refuses TOML with a dotted key of very many parts."""
+    for lexeme in _LEXEME.finditer(text):
+        if lexeme["long"] is not None:
+            line = text.count("\n", 0, lexeme.start()) + 1
+            raise PlanError(
+                f"{source}, line {line}: a key of more than {MAX_PARTS} parts, {lexeme[0][:40]!r} …, is in no plan. "
+                "Ask for the plan again."
+            )
+
+
+def check_lengths(said: dict[str, Any], source: str) -> None:
+    """Refuses tables and lists that are longer than any in a plan."""
+    waiting: list[tuple[str, Any]] = [("", said)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            most = MAX_PARTIES if key == "models.parties" else MAX_KEYS
+            waiting += (
+                [(f"{key}.{name}".lstrip("."), each) for name, each in value.items()] if len(value) <= most else []
+            )
+        elif isinstance(value, list):
+            most = MAX_COLUMNS
+            waiting += [(key, each) for each in value if isinstance(each, dict | list)] if len(value) <= most else []
+        else:
+            continue
+        if len(value) > most:
+            raise PlanError(
+                f"{source}: {key[:80] or 'the plan'} has {len(value):,} entries; at most {most:,} are in a plan. Ask "
+                "for the plan again."
+            )

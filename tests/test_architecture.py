@@ -68,6 +68,12 @@ def test_nothing_in_the_product_can_unpickle():
         }, path
 
 
+def test_the_runtime_is_imported_in_one_place_only():
+    """The one that tells it before not to report to its makers."""
+    found = [path.name for path in modules() if "onnxruntime" in {name.split(".")[0] for name in imported(path)}]
+    assert found == ["sandbox_child.py"]
+
+
 def test_importing_fedkt_loads_no_learning_library():
     code = (
         "import sys, fedkt; "

@@ -165,3 +165,18 @@ def test_a_column_of_predictions_is_read_as_labels():
             return np.ones((len(rows), 1))
 
     assert FittedModel(Column(), np.array([5, 8])).predict(X[:3]).tolist() == [8, 8, 8]
+
+
+@pytest.mark.parametrize("soft", [False, True], ids=["label", "probability"])
+def test_checking_a_graph_of_ours_leaves_its_bytes_as_they_are(family, soft):
+    from fedkt.models.exchange import _graph_bytes
+    from fedkt.models.onnx_rules import check_graph
+
+    if soft and family in ONLY_NAMES_A_CLASS:
+        pytest.skip("it only names a class")
+    rows = rows_for(family)
+    model = fitted(family, rows[:60], LABELS[:60])
+    labels = [int(each) for each in model.labels]
+    width = rows.shape[1]
+    graph = _graph_bytes(model.estimator, labels, width, double=False, n_classes=3 if soft else None)
+    assert check_graph(graph, n_features=width, n_classes=3, soft=soft).data == graph

@@ -46,7 +46,7 @@ def test_probabilities_travel_with_a_class_that_was_never_seen(family, loader):
     assert (sent.predict(X) == model.predict(X)).all()
     plain = to_onnx(model, n_features=X.shape[1], n_classes=n_classes, check_rows=X)
     assert not plain.soft
-    assert not check_graph(plain.data, n_features=X.shape[1], n_classes=n_classes, soft=True)
+    assert not check_graph(plain.data, n_features=X.shape[1], n_classes=n_classes, soft=True).soft
 
 
 def test_whoever_only_names_a_class_travels_as_before():
@@ -94,7 +94,7 @@ def soft_graph(probability, *, name="probability", kind=TensorProto.FLOAT, shape
 
 def test_a_graph_as_it_should_be_is_run():
     data = soft_graph([0.25, 0.75])
-    assert check_graph(data, n_features=2, n_classes=2, soft=True)
+    assert check_graph(data, n_features=2, n_classes=2, soft=True).soft
     (said,) = run_soft_models([data], np.zeros((3, 2), np.float32), n_classes=2)
     assert said.tolist() == [[0.25, 0.75]] * 3
 

@@ -206,14 +206,16 @@ def unpack(
     models: list[Model] = []
     outputs = len(classes) + not_mine
     for place, entry in enumerate(manifest.files):
-        graph = found.read(entry.name)
         try:
-            sure = check_graph(graph, n_features=n_features, n_classes=outputs, limits=bounds, soft=soft)
+            graph = check_graph(
+                found.read(entry.name), n_features=n_features, n_classes=outputs, limits=bounds, soft=soft
+            )
         except ModelError as reason:
             raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
-        if not_mine and not sure:
+        if not_mine and not graph.soft:
             raise BundleError(f"{who}: {entry.name} is refused: it does not say how sure it is.")
-        models.append(OnnxModel(graph, n_features, outputs, f"model {place} of {manifest.party!r}", soft=sure))
+        name = f"model {place} of {manifest.party!r}"
+        models.append(OnnxModel(graph.data, n_features, outputs, name, soft=graph.soft))
     return Bundle(
         manifest.party,
         tuple(classes),

@@ -78,8 +78,8 @@ def to_soft_onnx(
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
     # Whatever a converter raises: the label alone travels anyway, or is refused in words.
     with suppress(Exception):
-        data = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
-        check_graph(data, n_features=n_features, n_classes=n_classes, soft=True)
+        made = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
+        data = check_graph(made, n_features=n_features, n_classes=n_classes, soft=True).data
         same = _differences(model, rows, model.predict(rows), _run_own(data, rows)) == 0
         said = _run_own(data, rows, n_classes)
         if same and np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY:
@@ -113,8 +113,8 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     reason: Exception | None = None
     for double in (False, True):
         try:
-            data = _graph_bytes(model.estimator, labels, n_features, double=double)
-            check_graph(data, n_features=n_features, n_classes=n_classes)
+            made = _graph_bytes(model.estimator, labels, n_features, double=double)
+            data = check_graph(made, n_features=n_features, n_classes=n_classes).data
             wrong = _differences(model, rows, wanted, _run_own(data, rows))
         except Exception as caught:
             # A converter may raise anything; its user needs the list of what works.

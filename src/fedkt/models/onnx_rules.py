@@ -2,15 +2,17 @@
 
 ONNX by itself stops little: a Loop of 2⁶² steps is 231 bytes, a ConstantOfShape of 160 GB is 127, external data reads
 files, and forged tree indices are trusted. So the file is walked field by field first (counting, so that parsing cannot
-explode), then parsed, then held against short lists: of operators, of types, of sizes.
+explode), then parsed, then held against short lists: of operators, of types, of sizes. What runs is written anew from
+what was parsed: bytes that another reader would take for something else do not get that far.
 """
 
 from __future__ import annotations
 
 import math
-import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from fedkt.errors import ModelError
 from fedkt.models.onnx_walk import walk
@@ -36,6 +38,10 @@ Convolutions can be that by padding, which rules bound, or by many channels, whi
 
 # FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE of TensorProto.DataType, and the bytes of one element.
 ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 6: 4, 7: 8, 9: 1, 11: 8}
+
+
+OTHER_FORMAT = b"ORTM"
+"""What onnxruntime knows files of its own format by, four bytes after their beginning."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,20 @@ class Limits:
     """Per model."""
 
 
+@dataclass(frozen=True)
+class SafeGraph:
+    """A graph that keeps the rules, as it may be run."""
+
+    data: bytes = field(repr=False)
+    """Written from what was checked, not as it was received; of graphs that we write ourselves, the same bytes."""
+    soft: bool
+    """Whether it also gives probabilities."""
+
+
 def check_graph(
     data: bytes, *, n_features: int, n_classes: int, limits: Limits | None = None, soft: bool = False
-) -> bool:
-    """Whether the graph also gives probabilities, which it may where `soft` says so.
+) -> SafeGraph:
+    """The graph to run, which may give probabilities where `soft` says so.
 
     A graph that breaks a rule is a ModelError that says which.
     """
@@ -77,7 +93,9 @@ def check_graph(
     if len(data) > bounds.member_bytes:
         raise ModelError(f"the model has {len(data)} bytes; at most {bounds.member_bytes} are read.")
     try:
-        return _check_parts(data, n_features, n_classes, bounds, soft=soft)
+        model = _walked(data, bounds)
+        sure = _check_parts(model, n_features, n_classes, bounds, soft=soft)
+        return SafeGraph(_written(model), sure)
     except ModelError:
         raise
     except Exception as reason:
@@ -85,9 +103,25 @@ def check_graph(
         raise ModelError(f"the model is damaged: {type(reason).__name__}: {str(reason)[:200]}") from reason
 
 
-def _check_parts(data: bytes, n_features: int, n_classes: int, bounds: Limits, *, soft: bool) -> bool:
-    walk(data, max_fields=bounds.fields)
-    model = _parsed(data)
+def _walked(data: bytes, bounds: Limits) -> Any:
+    """The parsed model, if its bytes may be parsed."""
+    walk(data, max_fields=bounds.fields, max_elements=bounds.elements, max_modes=bounds.tree_nodes)
+    return _parsed(data)
+
+
+def _written(model: Any) -> bytes:
+    """The bytes of a checked model, and of nothing that was not checked."""
+    model.DiscardUnknownFields()
+    # Notes are for readers; the runtime can be told to take its settings from them.
+    model.ClearField("metadata_props")
+    data = bytes(model.SerializeToString(deterministic=True))
+    if data[4:8] == OTHER_FORMAT:
+        raise ModelError("the model has the mark of another format (ORTM) in it.")
+    return data
+
+
+def _check_parts(model: Any, n_features: int, n_classes: int, bounds: Limits, *, soft: bool) -> bool:
+    """Whether the graph gives probabilities too."""
     if not 3 <= model.ir_version <= 13:
         raise ModelError(f"the model has ONNX version {model.ir_version}; versions 3 to 13 are known.")
     _check_opsets(model)
@@ -110,9 +144,9 @@ def _check_parts(data: bytes, n_features: int, n_classes: int, bounds: Limits, *
                 raise ModelError(f"a tree reads feature {widest}, but the rows have the columns 0 … {n_features - 1}.")
         elif node.op_type == "Cast" and table.intersection(node.input):
             table.update(node.output)
-    _check_labels(graph, n_classes)
     if elements > bounds.elements:
         raise ModelError(f"the graph holds {elements} numbers; at most {bounds.elements} are read.")
+    _check_labels(graph, n_classes)
     return sure
 
 
@@ -222,16 +256,15 @@ def _check_labels(graph: Any, n_classes: int) -> None:
         if "label" not in node.output:
             continue
         if node.op_type == "TreeEnsembleClassifier":
-            stated = [int(each) for part in node.attribute if part.name == "classlabels_int64s" for each in part.ints]
+            held = [np.fromiter(part.ints, np.int64) for part in node.attribute if part.name == "classlabels_int64s"]
         elif node.op_type == "Gather" and node.input:
-            stated = [
-                int(value)
+            held = [
+                np.frombuffer(each.raw_data, "<i8") if each.raw_data else np.fromiter(each.int64_data, np.int64)
                 for each in graph.initializer
                 if each.name == node.input[0] and each.data_type == 7
-                for value in (struct.unpack(f"<{len(each.raw_data) // 8}q", each.raw_data) or each.int64_data)
             ]
         else:
             return
-        wrong = [each for each in stated if not 0 <= each < n_classes]
+        wrong = [int(each) for table in held for each in table[(table < 0) | (table >= n_classes)][:1]]
         if wrong:
             raise ModelError(f"the graph answers with the label {wrong[0]}; only 0 … {n_classes - 1} are classes.")

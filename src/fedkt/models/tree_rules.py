@@ -22,10 +22,10 @@ def check_trees(node: Any, max_nodes: int, max_depth: int) -> int:
     """The highest feature index the trees read, if they are trees; otherwise a ModelError in words."""
     attributes = {each.name: each for each in node.attribute}
     _known(attributes)
-    modes = list(attributes["nodes_modes"].strings) if "nodes_modes" in attributes else []
-    n_nodes = len(modes)
+    n_nodes = len(attributes["nodes_modes"].strings) if "nodes_modes" in attributes else 0
     if not 0 < n_nodes <= max_nodes:
         raise ModelError(f"a tree ensemble has {n_nodes} nodes; between 1 and {max_nodes} are run.")
+    modes = list(attributes["nodes_modes"].strings)
     if not MODES.issuperset(modes):
         raise ModelError("a tree ensemble has a node mode that is not allowed.")
     trees = _ints(attributes, "nodes_treeids", n_nodes)
@@ -68,10 +68,10 @@ def _known(attributes: dict[str, Any]) -> None:
 
 
 def _ints(attributes: dict[str, Any], name: str, length: int) -> Ints:
-    values = np.fromiter(attributes[name].ints, np.int64) if name in attributes else np.empty(0, np.int64)
-    if len(values) != length:
-        raise ModelError(f"a tree ensemble has {len(values)} {name}, not {length}.")
-    return values
+    held = len(attributes[name].ints) if name in attributes else 0
+    if held != length:
+        raise ModelError(f"a tree ensemble has {held} {name}, not {length}.")
+    return np.fromiter(attributes[name].ints, np.int64, held) if held else np.empty(0, np.int64)
 
 
 def _length(attributes: dict[str, Any], name: str, length: int, *, optional: bool = False) -> None:

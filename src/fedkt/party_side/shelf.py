@@ -24,7 +24,7 @@ from fedkt.federation import Diary, seed_for
 from fedkt.locks import give_back, try_lock
 from fedkt.models.base import FittedModel
 from fedkt.models.exchange import OnnxModel, converter
-from fedkt.models.onnx_rules import Limits, check_graph
+from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
 from fedkt.parallel import Progress
 from fedkt.plan import Plan
 from fedkt.transport.folder import read_at_most, write_atomically
@@ -63,20 +63,20 @@ class Shelf(MutableMapping[str, Any]):
             stored = read_at_most(self._path(name), Limits().member_bytes + 32)
         except OSError:
             raise KeyError(name) from None
-        damage, sure = "it is too large" if stored is None else "", False
+        damage, graph = "it is too large" if stored is None else "", SafeGraph(b"", soft=False)
         data = b"" if stored is None else stored[32:]
         if stored is not None and hashlib.sha256(data).digest() != stored[:32]:
             damage = "its digest does not fit"
         elif not damage:
             try:
-                sure = check_graph(data, n_features=width, n_classes=self.n_classes, soft=self.soft)
+                graph = check_graph(data, n_features=width, n_classes=self.n_classes, soft=self.soft)
             except ModelError as reason:
                 damage = str(reason)
         if damage:
             self.diary.say(f"{self._path(name)} was damaged ({damage}) and is trained again.")
             self._path(name).unlink(missing_ok=True)
             raise KeyError(name)
-        return OnnxModel(data, width, self.n_classes, name, soft=sure)
+        return OnnxModel(graph.data, width, self.n_classes, name, soft=graph.soft)
 
     def __contains__(self, name: object) -> bool:
         try:

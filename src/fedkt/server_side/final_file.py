@@ -106,10 +106,10 @@ def read_final(path: str | Path) -> FinalModel:
     card = parse_card(data, str(path))
     width, classes = card.columns.n_features, len(card.classes)
     try:
-        check_graph(data, n_features=width, n_classes=classes, limits=limits)
+        graph = check_graph(data, n_features=width, n_classes=classes, limits=limits)
     except ModelError as reason:
         raise ModelError(f"{path} is refused: {reason}") from reason
-    return FinalModel(OnnxModel(data, width, classes, str(path)), card)
+    return FinalModel(OnnxModel(graph.data, width, classes, str(path)), card)
 
 
 def parse_card(data: bytes, source: str) -> Card:
@@ -204,7 +204,7 @@ def operators(data: bytes, *, n_features: int, n_classes: int, soft: bool = Fals
     """The operators of a graph that keeps the rules, by name; a ModelError if it breaks one. Nothing is run."""
     from onnx import ModelProto
 
-    check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft)
+    graph = check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft)
     proto = ModelProto()
-    proto.ParseFromString(data)
+    proto.ParseFromString(graph.data)
     return tuple(sorted({node.op_type for node in proto.graph.node}))

@@ -101,7 +101,7 @@ def calibrated(
     for _ in range(MOST_TRIES):
         beside = counts_release(count_noise(noise, asked), classes)
         votes = [Release(noise, asked, each, classes, UNITS[level]) for each in voters]
-        cost = max(price_together([each, beside], delta, adaptive=True).epsilon for each in votes)
+        cost = max(price_together([each, beside], delta, adaptive=True, first=2).epsilon for each in votes)
         if cost <= epsilon:
             return noise
         target *= 0.999 * epsilon / cost

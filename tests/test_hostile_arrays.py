@@ -255,8 +255,8 @@ def test_a_hundred_unexpected_names_do_not_fill_the_message():
     ("limits", "word"),
     [
         (Limits(member_bytes=20), r"arrays/2\.bin declares 24 bytes, which is too large"),
-        (Limits(arrays=2), "too many members: 0 models and 3 arrays"),
-        (Limits(arrays=2, models=0), "too many members"),
+        (Limits(arrays=2), "too many arrays: 3"),
+        (Limits(arrays=2, models=0), "too many"),
         (Limits(unpacked_bytes=sum(len(content) for _, content in members()) - 1), "too large.*together"),
         (Limits(bundle_bytes=len(GOOD) - 1), "too large"),
     ],

@@ -97,7 +97,7 @@ def bomb_that_lies():
     packed = zlib.compressobj(9, zlib.DEFLATED, -15)
     stream = packed.compress(bytes(50_000_000)) + packed.flush()
     content = bytes(1_000)
-    data = zipped({**members(), "models/0.onnx": content}, zipfile.ZIP_STORED)
+    data = stored(members(described([content])))
     start = data.rfind(b"PK\x03\x04")
     head = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 8, 0, 33, zlib.crc32(content), len(stream), 1_000, 13, 0)
     archive = data[:start] + head + b"models/0.onnx" + stream
@@ -241,6 +241,16 @@ ARCHIVES = {
     "gap in the numbers": (zipped({**members(), "models/2.onnx": b"x"}), "order"),
     "other order": (zipped(dict(reversed(members().items()))), "order"),
     "too many members": (zipped({"manifest.json": b"{}", **MANY}), "too many"),
+    "a directory of more entries than it counts": (
+        GOOD[:-22]
+        + GOOD[GOOD.find(b"PK\x01\x02") : -22] * 50
+        + GOOD[-22:-10]
+        + struct.pack("<L", 51 * (len(GOOD) - 22 - GOOD.find(b"PK\x01\x02")))
+        + GOOD[-6:],
+        "count of members is wrong",
+    ),
+    "a directory for large files": (GOOD[:-22] + b"PK\x06\x07" + bytes(16) + GOOD[-22:], "between|damaged"),
+    "sixteen models": (described([ONNX] * 16), "too many models: 16, where 2"),
     "encrypted flag": (encrypted(), "encrypted"),
     "bzip2": (zipped(members(), zipfile.ZIP_BZIP2), "compression"),
     "lzma": (zipped(members(), zipfile.ZIP_LZMA), "compression|flags"),
@@ -253,9 +263,10 @@ MANIFESTS = {
     "not UTF-8": (manifest_text(b'{"party": "\xff\xfe"}'), "not JSON"),
     "deep nesting": (manifest_text(b'{"format": 1, "x": ' + b"[" * 9_000 + b"1" + b"]" * 9_000 + b"}"), "nest|ratio"),
     "deep nesting that compresses badly": (
-        stored({**members(), "manifest.json": b"[" * 900_000}),
+        stored({**members(), "manifest.json": b"[" * 60_000}),
         "nest",
     ),
+    "more than an honest manifest has to say": (stored({**members(), "manifest.json": b"[" * 900_000}), "too large"),
     "NaN": (manifest_text(b'{"format": NaN}'), "not JSON"),
     "a huge integer": (stored({**members(), "manifest.json": b'{"format": ' + b"1234567890" * 600 + b"}"}), "not JSON"),
     "a list": (manifest_text(b"[1, 2]"), "not a JSON object"),
@@ -371,6 +382,47 @@ def test_a_bad_bundle_is_refused_by_name_and_reason(name, tmp_path, monkeypatch)
     assert "inbox/7.zip" in str(caught.value)
     assert len(str(caught.value)) < 1_000
     assert list(tmp_path.iterdir()) == [], "something was written"
+
+
+@pytest.fixture
+def unpacked(monkeypatch):
+    """The names of members in the order in which they are unpacked."""
+    from fedkt.bundle.archive import Archive
+
+    names, read = [], Archive.read
+    monkeypatch.setattr(Archive, "read", lambda self, name: (names.append(name), read(self, name))[1])
+    return names
+
+
+@pytest.mark.parametrize(
+    ("data", "changes"),
+    [
+        (with_field(plan="3fa9c1"), {}),
+        (with_field(classes=["yes", "no"]), {}),
+        (with_field(party="east"), {}),
+        (with_field(n_features=4), {}),
+        (with_field(counts=[3, 4]), {}),
+        (zipped({**members(), "models/0.onnx": ONNX + b"\0"}), {}),
+        (GOOD, {"keys": PUBLIC}),
+        (SIGNED, {"keys": {"north": PUBLIC["south"]}}),
+    ],
+    ids=["plan", "classes", "party", "columns", "counts", "size", "no signature", "another key"],
+)
+def test_what_the_manifest_alone_refutes_is_refused_before_a_model_is_unpacked(data, changes, unpacked):
+    with pytest.raises(BundleError):
+        opened(data, **changes)
+    assert set(unpacked) <= {"manifest.json", "manifest.sig"}
+
+
+def test_more_models_than_agreed_are_refused_before_anything_is_unpacked(unpacked):
+    with pytest.raises(BundleError, match="too many models: 16"):
+        opened(described([ONNX] * 16))
+    assert unpacked == []
+
+
+def test_every_member_is_unpacked_once(unpacked):
+    opened(SIGNED, keys=PUBLIC)
+    assert unpacked == ["manifest.json", "manifest.sig", "models/0.onnx"]
 
 
 def test_the_good_bundle_is_accepted():

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -308,6 +309,36 @@ def test_two_different_bundles_of_one_party_are_both_refused_and_a_copy_counts_o
     refused = [each for each in said["bundles"] if not each["accepted"]]
     assert [each["file"] for each in refused] == ["north (1).fedkt", "north.fedkt"]
     assert all("different bundles" in each["reason"] for each in refused)
+
+
+def zipped_again(data, *, date=(2001, 2, 3, 4, 5, 6)):
+    """The same members in another zip file: other dates, nothing compressed."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as after:
+        for name in before.namelist():
+            after.writestr(zipfile.ZipInfo(name, date), before.read(name))
+    return made.getvalue()
+
+
+def test_a_bundle_that_was_zipped_again_is_a_copy_and_silences_nobody(folder):
+    inbox = folder / "inbox"
+    again = zipped_again((inbox / "north.fedkt").read_bytes())
+    assert again != (inbox / "north.fedkt").read_bytes()
+    (inbox / "again.fedkt").write_bytes(again)
+    said = json.loads(server(folder, "--json").out)
+    assert said["parties"] == 3
+    assert [each["status"] for each in said["bundles"]] == ["counted", "copy, counted once", "counted", "counted"]
+
+
+def test_a_bundles_identity_is_the_digest_of_its_manifest(folder):
+    from fedkt.server_side.inbox import look
+
+    plan, path = read_plan(folder / "plan.toml"), folder / "inbox" / "north.fedkt"
+    with zipfile.ZipFile(path) as archive:
+        expected = hashlib.sha256(archive.read("manifest.json")).hexdigest()
+    assert look(plan, path).identity == expected
+    path.write_bytes(zipped_again(path.read_bytes()))
+    assert look(plan, path).identity == expected
 
 
 def read_bundle_models(path, plan):

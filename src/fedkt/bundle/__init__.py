@@ -2,7 +2,8 @@
 
     bundle.zip
     ├── manifest.json    format, party, plan, classes, versions, at level L2 a privacy claim, for expert voting the
-    │                    rows of each class; name, size and SHA-256 of every model, kind and shape besides of arrays
+    │                    rows of each class; which issue it is, if not the first; name, size and SHA-256 of every
+    │                    model, kind and shape besides of arrays
     ├── manifest.sig     64 bytes, Ed25519 over manifest.json; optional
     ├── models/0.onnx …  one per student
     └── arrays/0.bin …   weights, for methods that average them: little-endian numbers, nothing else
@@ -11,8 +12,8 @@ There is no field for votes or anything else computed from a party's rows but wh
 where a plan says expert voting; a claim at level L2 says
 how many teachers voted, which is the number of rows where these are fewer than the agreed subsets. An array could hold
 anything, so who unpacks says which are expected, and FedKT's server expects none. Received bytes are distrusted in
-this order: sizes, names, signature, manifest, digests, plan, classes, arrays, graphs. Nothing is built before it is
-checked.
+this order: sizes, number of members, names, signature, manifest, plan, classes, party, and only then the members: each
+is unpacked once, its digest is checked, then what it holds. Nothing is built before it is checked.
 """
 
 from __future__ import annotations
@@ -23,15 +24,14 @@ import json
 import zipfile
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from fedkt.errors import BundleError, ConfigurationError, ModelError
+from fedkt.errors import BundleError, ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from fedkt.bundle.archive import Archive
     from fedkt.bundle.manifest import Claim, Manifest
     from fedkt.models.base import FittedModel, Model
     from fedkt.models.onnx_rules import Limits
@@ -67,6 +67,12 @@ class Bundle:
     """Whether its models know one class more, after the agreed ones: a row that is not the sender's."""
     calibrated: bool = False
     """Whether its models are agreed to be of families that find a class about as probable as it is."""
+    identity: str = ""
+    """The SHA-256 of the manifest it came with, which holds the digests of all the rest; the zip file is not in it."""
+    issue: int = 0
+    """Of two signed bundles of one party the one with the larger number counts."""
+    signed: bool = False
+    """Whether it came with a signature that fits the sender's key."""
 
     @property
     def n_outputs(self) -> int:
@@ -125,6 +131,7 @@ def pack(
             arrays=tuple(entry for entry, _ in arrays),
             claim=claim if claim is not None else bundle.claim,
             counts=bundle.counts,
+            issue=bundle.issue or None,
         )
     except ValueError as reason:
         raise BundleError(f"The bundle of {bundle.sender!r} cannot be described: {reason}") from reason
@@ -164,12 +171,16 @@ def unpack(
     `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from, check_names_and_shapes
+    from fedkt.bundle.opening import manifest_room, opened
     from fedkt.models.exchange import OnnxModel
     from fedkt.models.onnx_rules import Limits, check_graph
 
     bounds = limits or Limits()
-    archive, manifest = _opened(data, source, keys or {}, bounds)
-    who = f"Bundle from {manifest.party!r} ({source})"
+    most = bounds.models if max_models is None else min(max_models, bounds.models)
+    # Count before content: what nobody agreed on is not unpacked, and a manifest needs room for what was agreed only.
+    told = min(bounds.manifest_bytes, manifest_room(classes, most, len(arrays or {})))
+    found = opened(data, source, keys or {}, replace(bounds, models=most, manifest_bytes=told))
+    manifest, who = found.manifest, found.who
     if manifest.plan != plan:
         raise BundleError(
             f"Bundle from {manifest.party!r} was made under plan {manifest.plan[:6] or '(none)'}; this server runs "
@@ -186,19 +197,16 @@ def unpack(
         )
     if manifest.n_features != n_features:
         raise BundleError(f"{who} reads rows of {manifest.n_features} columns; the agreed rows have {n_features}.")
-    most = bounds.models if max_models is None else max_models
-    if len(manifest.files) > most:
-        raise BundleError(f"{who} holds too many models: {len(manifest.files)}, where the plan allows {most}.")
     check_names_and_shapes(manifest.arrays, arrays, who)
     _check_counts(manifest.counts, len(classes), wanted=counts, who=who)
     received = {
-        entry.name: array_from(entry, archive.read(f"arrays/{place}.bin"), who)
+        entry.name: array_from(entry, found.read(f"arrays/{place}.bin"), who)
         for place, entry in enumerate(manifest.arrays)
     }
     models: list[Model] = []
     outputs = len(classes) + not_mine
     for place, entry in enumerate(manifest.files):
-        graph = archive.read(entry.name)
+        graph = found.read(entry.name)
         try:
             sure = check_graph(graph, n_features=n_features, n_classes=outputs, limits=bounds, soft=soft)
         except ModelError as reason:
@@ -216,73 +224,29 @@ def unpack(
         manifest.counts,
         soft,
         not_mine,
+        identity=found.identity,
+        issue=manifest.issue or 0,
+        signed=found.signed,
     )
 
 
-def peek(data: bytes, *, source: str, keys: Mapping[str, str] | None = None, limits: Limits | None = None) -> Manifest:
-    """What a bundle says it is: sizes, names, digests and signature are checked, no model is looked into."""
+def peek(
+    data: bytes,
+    *,
+    source: str,
+    keys: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
+    contents: bool = True,
+) -> Manifest:
+    """What a bundle says it is: sizes, names, signature and, with `contents`, digests are checked, no more."""
+    from fedkt.bundle.opening import opened
     from fedkt.models.onnx_rules import Limits
 
-    return _opened(data, source, keys or {}, limits or Limits())[1]
-
-
-def _opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> tuple[Archive, Manifest]:
-    """The archive and its manifest, once every check that needs no plan has passed."""
-    from fedkt.bundle.archive import Archive
-    from fedkt.bundle.manifest import parse_manifest
-
-    archive = Archive(data, source, bounds)
-    text = archive.read(MANIFEST)
-    signer = _signer(text, archive.read(SIGNATURE) if SIGNATURE in archive.names else None, source, keys)
-    manifest = parse_manifest(text, source)
-    if signer is not None and manifest.party != signer:
-        raise BundleError(f"Bundle in {source} says it is from {manifest.party!r}, but the signature is {signer!r}'s.")
-    if signer is None and manifest.party in keys:
-        raise BundleError(
-            f"Bundle from {manifest.party!r} ({source}) is not signed, but the plan lists a key for this party. "
-            f"Ask {manifest.party!r} to sign it."
-        )
-    who = f"Bundle from {manifest.party!r} ({source})"
-    models, arrays = manifest.files, manifest.arrays
-    listed = [(entry.name, entry.size, entry.sha256) for entry in models]
-    listed += [(f"arrays/{place}.bin", entry.size, entry.sha256) for place, entry in enumerate(arrays)]
-    present = [name for name in archive.names if name not in (MANIFEST, SIGNATURE)]
-    if [name for name, _, _ in listed] != present:
-        raise BundleError(
-            f"{who}: the manifest lists {len(models)} models and {len(arrays)} arrays, but the archive's "
-            f"{len(present)} members are others."
-        )
-    if not listed:
-        raise BundleError(f"{who} holds neither models nor arrays.")
-    for name, size, digest in listed:
-        content = archive.read(name)
-        if len(content) != size:
-            raise BundleError(f"{who}: {name} has {len(content)} bytes, its manifest says size {size}.")
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise BundleError(f"{who}: {name} does not match its digest. It was damaged or changed on the way.")
-    return archive, manifest
-
-
-def _signer(text: bytes, signature: bytes | None, source: str, keys: Mapping[str, str]) -> str | None:
-    """The party whose key fits the signature, None where there is none to check."""
-    from fedkt.signing import SIGNATURE_BYTES, verify
-
-    if signature is None:
-        return None
-    if len(signature) != SIGNATURE_BYTES:
-        raise BundleError(f"Bundle in {source}: the signature has {len(signature)} bytes, not {SIGNATURE_BYTES}.")
-    if not keys:
-        return None
-    for party, public in keys.items():
-        try:
-            fits = verify(public, text, signature)
-        except ConfigurationError as reason:
-            raise ConfigurationError(f"The key of {party!r} is unusable: {reason}") from reason
-        if fits:
-            return party
-    raise BundleError(
-        f"Bundle in {source}: the signature fits no key in the plan. It was changed, or signed by others."
-    )
+    found = opened(data, source, keys or {}, limits or Limits())
+    if contents:
+        for name in found.listed:
+            found.read(name)
+    return found.manifest
 
 
 def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, wanted: bool, who: str) -> None:

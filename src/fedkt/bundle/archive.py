@@ -1,16 +1,17 @@
 """A received zip archive, looked at before it is unpacked: its directory must describe exactly what is there.
 
 A bundle has a fixed form, so everything zip allows beyond it is refused: other names, twins, encryption, other
-compressions, comments, bytes before, between or after the members.
+compressions, comments, large-file records, bytes before, between or after the members. The directory is read here and
+not by the standard library, which builds an entry for whatever a directory of any length holds before it can be asked.
 """
 
 from __future__ import annotations
 
-import io
 import re
 import struct
 import zipfile
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedkt.errors import BundleError
@@ -20,86 +21,129 @@ if TYPE_CHECKING:
 
 MEMBER_NAME = re.compile(r"models/(0|[1-9][0-9]{0,5})\.onnx|arrays/(0|[1-9][0-9]{0,5})\.bin")
 LOCAL = struct.Struct("<4s5H3L2H")
+ENTRY = struct.Struct("<4s6H3L5H2L")
+END = struct.Struct("<4s4H2LH")
+
+
+@dataclass(frozen=True)
+class Member:
+    """What the directory says of one member."""
+
+    name: str
+    raw_name: bytes
+    flags: int
+    kind: int
+    crc: int
+    packed: int
+    """Bytes in the archive."""
+    size: int
+    """Bytes unpacked, as declared."""
+    place: int
+    more: bool
+    """Whether it has extra fields or a comment."""
 
 
 class Archive:
-    """The members of a bundle, whose names and declared sizes have been checked."""
+    """The members of a bundle, whose number, names and declared sizes have been checked; none has been unpacked."""
 
     def __init__(self, data: bytes, source: str, bounds: Limits) -> None:
-        self._data, self._source, self._bounds = data, source, bounds
+        self._data, self._source, self._bounds = memoryview(data), source, bounds
         if len(data) > bounds.bundle_bytes:
             raise self._refused(f"it is too large: {len(data)} bytes, at most {bounds.bundle_bytes} are read.")
         if data[:4] != b"PK\x03\x04":
             raise self._refused("it is not a zip archive.")
-        self._members = self._directory()
-        self.names = [each.filename for each in self._members]
+        members, start = self._directory()
+        self.names = [each.name for each in members]
         self._check_names()
-        unpacked = sum(each.file_size for each in self._members)
+        unpacked = sum(each.size for each in members)
         if unpacked > bounds.unpacked_bytes:
-            raise self._refused(f"it is too large: its members declare {unpacked} bytes together.")
+            raise self._refused(
+                f"it is too large: its members declare {unpacked} bytes together, at most {bounds.unpacked_bytes} are "
+                "unpacked."
+            )
         place = 0
-        self._content: dict[str, tuple[int, zipfile.ZipInfo]] = {}
-        for member in self._members:
+        self._content: dict[str, tuple[int, Member]] = {}
+        for member in members:
             place = self._check_member(member, place)
-        end = len(data) - 22
-        directory = int.from_bytes(data[end + 16 : end + 20], "little")
-        if directory != place or directory + int.from_bytes(data[end + 12 : end + 16], "little") != end:
+        if start != place:
             raise self._refused("there are bytes between its members and its directory.")
+
+    def size(self, name: str) -> int:
+        """How many bytes a member declares to have."""
+        return self._content[name][1].size
 
     def read(self, name: str) -> bytes:
         """The content of a member, which must be exactly as long as declared."""
         start, member = self._content[name]
-        packed = self._data[start : start + member.compress_size]
-        if member.compress_type == zipfile.ZIP_STORED:
-            content = packed
+        packed = self._data[start : start + member.packed]
+        if member.kind == zipfile.ZIP_STORED:
+            content = bytes(packed)
         else:
             unpacker = zlib.decompressobj(-15)
             try:
-                content = unpacker.decompress(packed, member.file_size + 1)
+                content = unpacker.decompress(packed, member.size + 1)
             except zlib.error as reason:
                 raise self._refused(f"{name} is damaged: {reason}") from reason
             if not unpacker.eof or unpacker.unused_data:
-                raise self._refused(f"{name} unpacks to another size than the {member.file_size} bytes it declares.")
-        if len(content) != member.file_size:
-            raise self._refused(f"{name} unpacks to another size than the {member.file_size} bytes it declares.")
-        if zlib.crc32(content) != member.CRC:
+                raise self._refused(f"{name} unpacks to another size than the {member.size} bytes it declares.")
+        if len(content) != member.size:
+            raise self._refused(f"{name} unpacks to another size than the {member.size} bytes it declares.")
+        if zlib.crc32(content) != member.crc:
             raise self._refused(f"{name} is damaged: its checksum is wrong.")
         return content
 
     def _refused(self, reason: str) -> BundleError:
         return BundleError(f"Bundle in {self._source} is refused: {reason}")
 
-    def _directory(self) -> list[zipfile.ZipInfo]:
-        end = len(self._data) - 22
+    def _directory(self) -> tuple[list[Member], int]:
+        """The directory's entries and where it begins; their number is bounded before the first is read."""
+        end = len(self._data) - END.size
         # The end record must be the last 22 bytes: a comment or trailing bytes would move it.
         if end < 0 or self._data[end : end + 4] != b"PK\x05\x06":
             raise self._refused("it is not a zip archive, was cut short, or has bytes after its end.")
-        members = int.from_bytes(self._data[end + 10 : end + 12], "little")
-        if members > self._bounds.models + self._bounds.arrays + 2:
-            raise self._refused(f"it has too many members: {members}.")
-        try:
-            with zipfile.ZipFile(io.BytesIO(self._data)) as opened:
-                found = opened.infolist()
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, EOFError, OverflowError) as reason:
-            raise self._refused(f"its zip directory is damaged: {str(reason)[:200]}") from reason
-        if len(found) != members:
+        _, disk, first, here, count, size, start, comment = END.unpack(self._data[end:])
+        if count > self._bounds.models + self._bounds.arrays + 2:
+            raise self._refused(
+                f"it holds too many models or arrays: {count} members, where {self._bounds.models} models and "
+                f"{self._bounds.arrays} arrays are allowed at most."
+            )
+        if (disk, first, comment) != (0, 0, 0) or here != count or start + size > end:
+            raise self._refused("its zip directory is damaged: its end record does not fit.")
+        if start + size < end:
+            raise self._refused("there are bytes between its directory and its end.")
+        members, place = [], start
+        for _ in range(count):
+            member, place = self._entry(place, end)
+            members.append(member)
+        if place != end:
             raise self._refused("its zip directory is damaged: the count of members is wrong.")
-        return found
+        return members, start
+
+    def _entry(self, place: int, end: int) -> tuple[Member, int]:
+        """One entry of the directory and the place after it."""
+        after = place + ENTRY.size
+        if after > end or self._data[place : place + 4] != b"PK\x01\x02":
+            raise self._refused("its zip directory is damaged.")
+        _, _, _, flags, kind, _, _, crc, packed, size, named, extra, comment, disk, _, _, offset = ENTRY.unpack(
+            self._data[place:after]
+        )
+        if after + named + extra + comment > end or disk:
+            raise self._refused("its zip directory is damaged: an entry does not end.")
+        raw = bytes(self._data[after : after + named])
+        more = bool(extra or comment)
+        name = raw.decode("utf-8", "replace")
+        return Member(name, raw, flags, kind, crc, packed, size, offset, more), after + named + extra + comment
 
     def _check_names(self) -> None:
-        for member, name in zip(self._members, self.names, strict=True):
-            if member.orig_filename != name or not (
-                name in ("manifest.json", "manifest.sig") or MEMBER_NAME.fullmatch(name)
-            ):
-                raise self._refused(f"the member name {member.orig_filename[:100]!r} has no place in a bundle.")
+        for name in self.names:
+            if name not in ("manifest.json", "manifest.sig") and not MEMBER_NAME.fullmatch(name):
+                raise self._refused(f"the member name {name[:100]!r} has no place in a bundle.")
         if len(set(self.names)) != len(self.names):
             raise self._refused("a member name appears twice (duplicate).")
         if "manifest.json" not in self.names:
             raise self._refused("manifest.json is missing.")
         models = sum(name.startswith("models/") for name in self.names)
         arrays = sum(name.startswith("arrays/") for name in self.names)
-        if models > self._bounds.models or arrays > self._bounds.arrays:
-            raise self._refused(f"it has too many members: {models} models and {arrays} arrays.")
         order = ["manifest.json", "manifest.sig"] if "manifest.sig" in self.names else ["manifest.json"]
         order += [f"models/{place}.onnx" for place in range(models)]
         order += [f"arrays/{place}.bin" for place in range(arrays)]
@@ -107,34 +151,36 @@ class Archive:
             raise self._refused(
                 "its members are not manifest.json, models/0.onnx, models/1.onnx, …, arrays/0.bin, … in this order."
             )
+        for held, most, what in ((models, self._bounds.models, "models"), (arrays, self._bounds.arrays, "arrays")):
+            if held > most:
+                raise self._refused(f"it holds too many {what}: {held}, where {most or 'none'} are expected at most.")
 
-    def _check_member(self, member: zipfile.ZipInfo, place: int) -> int:
+    def _check_member(self, member: Member, place: int) -> int:
         """The place after a member, which must start where the one before it ended."""
-        name = member.filename
-        if member.flag_bits & ~0x800:
+        name = member.name
+        if member.flags & ~0x800:
             raise self._refused(f"{name} is encrypted or uses zip features (flags) that a bundle does not need.")
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        if member.kind not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise self._refused(f"{name} uses a compression other than stored or deflated.")
         cap = self._bounds.manifest_bytes if name.startswith("manifest.") else self._bounds.member_bytes
-        if member.file_size > cap:
-            raise self._refused(
-                f"{name} declares {member.file_size} bytes, which is too large; at most {cap} are read."
-            )
-        if member.file_size > self._bounds.ratio * max(1, member.compress_size):
+        if member.size > cap:
+            raise self._refused(f"{name} declares {member.size} bytes, which is too large; at most {cap} are read.")
+        if member.size > self._bounds.ratio * max(1, member.packed):
             raise self._refused(f"{name} would grow more than {self._bounds.ratio}-fold (ratio): a zip bomb.")
         head = self._data[place : place + LOCAL.size]
-        if member.header_offset != place or len(head) != LOCAL.size:
+        if member.place != place or len(head) != LOCAL.size:
             raise self._refused(f"{name} does not follow the member before it.")
         magic, _, flags, kind, _, _, crc, packed, size, name_size, extra = LOCAL.unpack(head)
         name_size = int(name_size)
-        declared = (member.flag_bits, member.compress_type, member.CRC, member.compress_size, member.file_size)
+        declared = (member.flags, member.kind, member.crc, member.packed, member.size)
         start = place + LOCAL.size + name_size
         text = self._data[place + LOCAL.size : start]
-        if magic != b"PK\x03\x04" or (flags, kind, crc, packed, size) != declared or extra or text != name.encode():
+        described = (flags, kind, crc, packed, size)
+        if magic != b"PK\x03\x04" or described != declared or extra or text != member.raw_name:
             raise self._refused(f"{name} is described differently by its own header and by the directory.")
-        if member.extra or member.comment:
+        if member.more:
             raise self._refused(f"{name} has extra fields or a comment.")
         self._content[name] = (start, member)
-        if start + member.compress_size > len(self._data):
+        if start + member.packed > len(self._data):
             raise self._refused(f"{name} was cut short.")
-        return start + member.compress_size
+        return start + member.packed

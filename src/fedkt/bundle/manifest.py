@@ -20,6 +20,7 @@ KINDS = {"float32": 4, "float64": 8, "int64": 8}
 """What an array's numbers may be, and the bytes of one."""
 ARRAY_NAME = r"^[a-z][a-z0-9_.-]{0,99}$"
 MOST_AXES = 8
+MOST_ISSUE = 2**53
 
 
 class FileEntry(BaseModel):
@@ -100,6 +101,8 @@ class Manifest(BaseModel):
     """Only at level L2."""
     counts: Annotated[tuple[Annotated[int, Field(ge=0, le=2**53)], ...], Field(max_length=100_000)] | None = None
     """The party's rows of each class: only for expert voting."""
+    issue: Annotated[int, Field(ge=1, le=MOST_ISSUE)] | None = None
+    """A bundle that replaces an earlier one of the same party and plan has a larger number; the first has none."""
 
     @field_validator("arrays")
     @classmethod

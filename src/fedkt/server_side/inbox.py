@@ -30,8 +30,14 @@ class Arrival:
     bundle: Bundle | None = None
     bytes: int = 0
     sha256: str = ""
+    """Of the file, as it lies there."""
     copy: bool = False
-    """Whether it is the same bytes as a file that is counted."""
+    """Whether it is the same bundle as a file that is counted."""
+
+    @property
+    def identity(self) -> str:
+        """What tells an accepted bundle from others, however it was zipped: the SHA-256 of its manifest."""
+        return "" if self.bundle is None else self.bundle.identity
 
     @property
     def status(self) -> str:
@@ -48,8 +54,8 @@ def gather(
 ) -> list[Arrival]:
     """Every bundle file in the folder, looked at; waits up to `wait` seconds for parties that have not sent yet.
 
-    Two different bundles of one party are both refused, since nobody here can tell which one is meant; the same bytes
-    under two names count once.
+    Two different bundles of one party are both refused, since nobody here can tell which one is meant; the same bundle
+    under two names counts once.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder. --bundles takes the folder that the parties' .fedkt files are in.")
@@ -144,7 +150,7 @@ def without_twins(arrivals: Sequence[Arrival]) -> list[Arrival]:
         same = [other for other in arrivals if not other.reason and other.party == each.party]
         if each.reason or len(same) == 1:
             result.append(each)
-        elif len({other.sha256 for other in same}) > 1:
+        elif len({other.identity for other in same}) > 1:
             files = ", ".join(other.file for other in same)
             reason = f"{each.party!r} has sent different bundles ({files}), and nobody can tell which one is meant."
             result.append(replace(each, reason=f"{reason} Keep one in the folder.", bundle=None))

@@ -1,0 +1,101 @@
+"""A received bundle as far as it can be checked without unpacking a model: archive, signature, manifest, sizes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedkt.bundle import MANIFEST, SIGNATURE
+from fedkt.bundle.archive import Archive
+from fedkt.bundle.manifest import Manifest, parse_manifest
+from fedkt.errors import BundleError, ConfigurationError
+
+if TYPE_CHECKING:
+    from fedkt.models.onnx_rules import Limits
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A bundle whose manifest describes exactly the members that are there; none of them has been unpacked."""
+
+    archive: Archive
+    manifest: Manifest
+    identity: str
+    """The SHA-256 of the manifest's bytes."""
+    signed: bool
+    """Whether the sender's key made the signature."""
+    who: str
+    """What messages call it."""
+    listed: Mapping[str, str]
+    """The name of every member beside the manifest, and its SHA-256."""
+
+    def read(self, name: str) -> bytes:
+        """The content of a member, unpacked now, if it is what the manifest says."""
+        content = self.archive.read(name)
+        if hashlib.sha256(content).hexdigest() != self.listed[name]:
+            raise BundleError(f"{self.who}: {name} does not match its digest. It was damaged or changed on the way.")
+        return content
+
+
+def manifest_room(classes: Sequence[str | int], models: int, arrays: int) -> int:
+    """More bytes than an honest manifest has that tells of so many things: one of two classes needs no megabyte."""
+    # Versions, claim and names have caps of their own, 64 KB together; a count has up to 16 digits in a line.
+    told = len(json.dumps([str(each) for each in classes]))
+    return 2**16 + 2 * told + 32 * len(classes) + 256 * models + 1024 * arrays
+
+
+def opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> Opened:
+    """The bundle, once every check has passed that needs no plan and unpacks no model."""
+    archive = Archive(data, source, bounds)
+    text = archive.read(MANIFEST)
+    signer = _signer(text, archive.read(SIGNATURE) if SIGNATURE in archive.names else None, source, keys)
+    manifest = parse_manifest(text, source)
+    if signer is not None and manifest.party != signer:
+        raise BundleError(f"Bundle in {source} says it is from {manifest.party!r}, but the signature is {signer!r}'s.")
+    if signer is None and manifest.party in keys:
+        raise BundleError(
+            f"Bundle from {manifest.party!r} ({source}) is not signed, but the plan lists a key for this party. "
+            f"Ask {manifest.party!r} to sign it."
+        )
+    who = f"Bundle from {manifest.party!r} ({source})"
+    models, arrays = manifest.files, manifest.arrays
+    sizes = {entry.name: entry.size for entry in models}
+    sizes |= {f"arrays/{place}.bin": entry.size for place, entry in enumerate(arrays)}
+    present = [name for name in archive.names if name not in (MANIFEST, SIGNATURE)]
+    if list(sizes) != present or len(sizes) != len(models) + len(arrays):
+        raise BundleError(
+            f"{who}: the manifest lists {len(models)} models and {len(arrays)} arrays, but the archive's "
+            f"{len(present)} members are others."
+        )
+    if not sizes:
+        raise BundleError(f"{who} holds neither models nor arrays.")
+    for name, size in sizes.items():
+        if archive.size(name) != size:
+            raise BundleError(f"{who}: {name} has {archive.size(name)} bytes, its manifest says size {size}.")
+    listed = dict(zip(sizes, [entry.sha256 for entry in (*models, *arrays)], strict=True))
+    return Opened(archive, manifest, hashlib.sha256(text).hexdigest(), signer is not None, who, listed)
+
+
+def _signer(text: bytes, signature: bytes | None, source: str, keys: Mapping[str, str]) -> str | None:
+    """The party whose key fits the signature, None where there is none to check."""
+    from fedkt.signing import SIGNATURE_BYTES, verify
+
+    if signature is None:
+        return None
+    if len(signature) != SIGNATURE_BYTES:
+        raise BundleError(f"Bundle in {source}: the signature has {len(signature)} bytes, not {SIGNATURE_BYTES}.")
+    if not keys:
+        return None
+    for party, public in keys.items():
+        try:
+            fits = verify(public, text, signature)
+        except ConfigurationError as reason:
+            raise ConfigurationError(f"The key of {party!r} is unusable: {reason}") from reason
+        if fits:
+            return party
+    raise BundleError(
+        f"Bundle in {source}: the signature fits no key in the plan. It was changed, or signed by others."
+    )

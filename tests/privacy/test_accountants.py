@@ -159,7 +159,8 @@ def test_the_confident_noise_pays_every_test_and_at_most_its_cap_of_answers(quer
     assert gdp.epsilon(ours, DELTA) == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
     event = GaussianDpEvent(1 / mu)
     assert rdp.epsilon(ours, DELTA) == pytest.approx(RdpAccountant().compose(event).get_epsilon(DELTA), rel=5e-3)
-    assert price(ours, DELTA).accountant == "gdp"
+    # Less than the noisy numbers behind them: only a yes or no, and a winner, are told.
+    assert price(ours, DELTA).epsilon < 0.9 * gdp.epsilon(ours, DELTA)
 
 
 def test_rdp_orders_reach_from_1_05_to_beyond_1000():

@@ -1,9 +1,9 @@
-"""The price of a Gaussian winner among three or more classes: the cells, the certificate, and full arg-max laws."""
+"""The price of a Gaussian winner: the cells, the certificates, full arg-max laws, and answers behind a threshold."""
 
 from __future__ import annotations
 
 import math
-from itertools import permutations
+from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 import pytest
@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import dblquad, quad, simpson
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from fedkt.privacy.accountant import argmax, gdp, price, rdp
 from fedkt.privacy.accountant.three_cells import bound, cells, excess, halves
-from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.confident import ConfidentGaussian
+from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.price import Release
 
@@ -241,7 +242,81 @@ def test_the_price_of_three_classes_names_the_arg_max() -> None:
     assert priced.epsilon == priced.accountants["arg-max"] < priced.accountants["gdp"]
 
 
-def test_other_noise_and_two_classes_have_no_such_price() -> None:
+def test_other_noise_and_two_classes_that_the_game_prices_have_no_such_price() -> None:
     assert argmax.epsilon(Release(Laplace(0.1), 10, 50, 5, "party"), 1e-5) == math.inf
     assert argmax.epsilon(Release(Gaussian(5.0), 10, 50, 2, "party"), 1e-5) == math.inf
+    assert argmax.epsilon(Release(GaussianCounts(5.0), 10, 50, 5, "party"), 1e-5) == math.inf
     assert argmax.epsilon(Release(Gaussian(5.0), 0, 50, 5, "party"), 1e-5) == 0
+
+
+def test_two_classes_asked_too_often_for_the_game_cost_less_than_their_counts() -> None:
+    release = Release(Gaussian(100.0), 10_000, 50, 2, "party")
+    paid = price(release, 1e-5)
+    assert paid.accountant == "arg-max"
+    assert paid.epsilon < 0.85 * paid.accountants["gdp"]
+    # A near tie asked 10,000 times: what an adversary of 50 voters can do is a lower bound.
+    wins = np.arange(10_001)
+    one, other = (binom.pmf(wins, 10_000, norm.cdf(gap / (100 * math.sqrt(2)))) for gap in (0, -2))
+    assert np.maximum(one - math.exp(paid.epsilon) * other, 0).sum() <= 1e-5
+    assert np.maximum(one - math.exp(0.85 * paid.epsilon) * other, 0).sum() > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("order", "shift"), [(1.3, 0.14), (2.5, 0.03), (11.0, 0.14), (3.0, 1.4), (41.0, 0.14), (2.0, 3.0)]
+)
+def test_two_halves_are_certified_close_above_a_fine_search(order: float, shift: float) -> None:
+    u = np.linspace(-30, 30, 60_001)
+    terms = [order * norm.logcdf(side * u) - (order - 1) * norm.logcdf(side * (u - shift)) for side in (1, -1)]
+    found = np.logaddexp(*terms).max() / (order - 1)
+    assert found <= argmax.halves_rdp(order, shift) <= found * (1 + 1.2 * argmax.GAP)
+    # Smaller steps and steps back tell no more.
+    for step in (-shift, shift / 2, -shift / 3):
+        terms = [order * norm.logcdf(side * u) - (order - 1) * norm.logcdf(side * (u - step)) for side in (1, -1)]
+        assert np.logaddexp(*terms).max() / (order - 1) <= argmax.halves_rdp(order, shift)
+
+
+def test_halves_out_of_reach_fall_back_on_the_gaussian() -> None:
+    assert argmax.halves_certificate(1e4, 1.0) is None
+    assert argmax.halves_rdp(1e4, 1.0) == 5e3
+    assert argmax.halves_rdp(2.0, 1e-6) == pytest.approx(1e-12)
+
+
+CONFIDENT = ConfidentGaussian(6.0, 3.0, 4.0, 8)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize(("noise", "queries"), [(CONFIDENT, 8), (ConfidentGaussian(30.0, 20.0, 10.0, 40), 100)])
+def test_confident_answers_and_tests_cost_a_seventh_less_than_what_they_are_taken_from(
+    noise: ConfidentGaussian, queries: int, classes: int
+) -> None:
+    paid = price(Release(noise, queries, 50, classes, "party", abstentions=True), 1e-5)
+    assert paid.accountant == "arg-max"
+    assert 0.75 * paid.accountants["gdp"] < paid.epsilon < 0.86 * paid.accountants["gdp"]
+    order = 6.0
+    limit = queries * argmax.halves_rdp(order, 1 / noise.sigma_test) + noise.answers * (
+        argmax.halves_rdp(order, math.sqrt(2) / noise.sigma) if classes == 2 else argmax.rdp(order, noise.sigma)
+    )
+    assert paid.epsilon <= limit + math.log1p(-1 / order) - math.log(1e-5 * order) / (order - 1)
+
+
+def confident_law(votes: list[float], noise: ConfidentGaussian) -> np.ndarray:
+    """No answer, then each class: the outcome of one query while answers are left."""
+    passed = norm.cdf((max(votes) - noise.threshold) / noise.sigma_test)
+    return np.append(1 - passed, passed * winner_law(votes, noise.sigma))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([6, 6], [5, 7]), ([5, 7], [6, 6]), ([6, 5], [5, 6]), ([8, 4], [7, 5]), ([5, 5, 2], [4, 6, 2])],
+)
+def test_no_votes_asked_again_and_again_cost_more_than_the_confident_price(
+    before: list[float], after: list[float]
+) -> None:
+    p, q = confident_law(before, CONFIDENT), confident_law(after, CONFIDENT)
+    epsilon = price(Release(CONFIDENT, 8, 12, len(before), "party"), 1e-5).epsilon
+    delta = 0.0
+    for outcomes in combinations_with_replacement(range(len(p)), 8):
+        often = np.bincount(outcomes, minlength=len(p))
+        ways = math.factorial(8) / math.prod(map(math.factorial, often))
+        delta += max(0.0, ways * (math.prod(p**often) - math.exp(epsilon) * math.prod(q**often)))
+    assert delta <= 1e-5

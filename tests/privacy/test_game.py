@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom, norm
 
 from fedkt.privacy.accountant import game
+from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.gumbel import Gumbel
+from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.price import Release
 
 
@@ -114,9 +118,58 @@ def test_one_voter_and_one_query_is_a_single_coin():
     assert game.delta_at(release(0.5, 1, 1), 0.2) == pytest.approx(expected, rel=1e-6)
 
 
-def test_it_never_exceeds_plain_composition():
-    for queries in (1, 5, 20):
-        assert game.epsilon(release(0.3, queries, 11), 1e-9) <= queries * 2 * 0.3 + 1e-9
+def epsilon_of_coins(tails, queries, delta):
+    """The ε of k answers of one voter, by bisection of binomial sums: p against 1 − p, whatever the order."""
+    wins = np.arange(queries + 1)
+    one, other = binom.pmf(wins, queries, 1 - tails), binom.pmf(wins, queries, tails)
+
+    def too_small(epsilon):
+        return np.maximum(one - math.exp(epsilon) * other, 0).sum() > delta
+
+    low, high = 0.0, queries * math.log((1 - tails) / tails)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if too_small(middle) else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize("abstentions", [False, True])
+@pytest.mark.parametrize("queries", [1, 2, 10, 100])
+@pytest.mark.parametrize(
+    ("noise", "tails"),
+    [
+        # P(N(1, 2σ²) < 0), the logistic function at −θ, and (2 + γ)/4 · e^{−γ}.
+        (Gaussian(5.0), norm.cdf(-1 / (5 * math.sqrt(2)))),
+        (Gaussian(0.3), norm.cdf(-1 / (0.3 * math.sqrt(2)))),
+        (Gumbel(0.7), 1 / (1 + math.exp(0.7))),
+        (Laplace(0.1), 2.1 / 4 * math.exp(-0.1)),
+    ],
+    ids=repr,
+)
+def test_one_voter_is_randomised_response(noise, tails, queries, abstentions):
+    """An only voter's vote is 1 or 0; abstaining, the coin (½, ½), lies between. Nothing else can be chosen."""
+    exact = epsilon_of_coins(tails, queries, 1e-5)
+    found = game.epsilon(Release(noise, queries, 1, 2, "party", abstentions=abstentions), 1e-5)
+    assert exact * (1 - 1e-9) <= found <= exact * 1.0001 + 1e-4
+    assert found <= queries * math.log((1 - tails) / tails) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("voters", [1, 2, 3, 10])
+@pytest.mark.parametrize("delta", [1e-5, 1e-9, 1e-30])
+def test_it_never_exceeds_plain_composition(voters, delta):
+    for queries, gamma in ((1, 0.3), (5, 0.3), (20, 0.3), (3, 4.0), (40, 4.0)):
+        assert game.epsilon(release(gamma, queries, voters), delta) <= queries * 2 * gamma
+
+
+def test_pairs_that_no_longer_tell_anything_are_left_out_and_change_nothing():
+    assert len(game.pairs(Coin(0.5), 100_000, False).p_one) < 3_000
+    few, many = (release(5.0, 3, voters) for voters in (501, 20_001))
+    assert game.epsilon(many, 1e-5) == pytest.approx(game.epsilon(few, 1e-5), rel=1e-12)
+
+
+def test_what_would_take_minutes_is_left_to_the_other_accountants():
+    assert game.epsilon(release(1e-3, 50, 100_000), 1e-5) == math.inf
+    assert game.epsilon(release(1e-3, 2_001, 3), 1e-5) == math.inf
 
 
 def test_more_queries_and_less_noise_cost_more():
@@ -146,5 +199,6 @@ def test_the_reach_of_the_grid_changes_the_work_and_not_the_answer():
     assert len(game.curve(near.noise, 300, 11, False, 1e-3)[0]) < len(game.curve(far.noise, 300, 11, False, 1e-3)[0])
 
 
-def test_noise_too_weak_for_any_promise_is_infinite():
-    assert game.epsilon(release(30.0, 20, 5), 1e-5) == math.inf
+def test_noise_too_weak_for_the_grid_costs_the_largest_loss_of_every_query():
+    # The tails of the gaps 3 and 5, (2 + γx)/4 · e^{−γx}, differ most: by 60 − ln(152/92).
+    assert game.epsilon(release(30.0, 20, 5), 1e-5) == pytest.approx(20 * (60 - math.log(152 / 92)), rel=1e-9)

@@ -24,8 +24,8 @@ def _exact(release: Release, delta: float) -> float:
 
 
 def _arg_max(release: Release, delta: float) -> float:
-    """The bound on the arg max of Gaussian counts of three or more classes (see `argmax`)."""
-    return _if_written("argmax", release, delta) if release.classes >= 3 else math.inf
+    """The bound on the arg max of Gaussian counts (see `argmax`)."""
+    return _if_written("argmax", release, delta)
 
 
 def _if_written(module: str, release: Release, delta: float) -> float:

@@ -1,4 +1,4 @@
-"""The price of a winner under Gaussian noise and three or more classes: of the arg max, not of the noisy counts.
+"""The price of a winner under Gaussian noise: of the arg max, not of the noisy counts.
 
 One vote moves from a class to another. Let M be the largest noisy count among all other classes and J whose it is: both
 have the same law in both worlds and are independent of the two moved counts. The winner is a function of J and of which
@@ -10,9 +10,18 @@ cost more (data processing), and then, with p and q the cells' probabilities giv
 The other direction is the same supremum: exchanging the two classes turns (u, v) against (u − d, v) into (d − u, v)
 against (−u, v). A voter who abstains in one of the worlds moves one count only; all others are untouched then, and the
 winner tells whether that count beats M: Φ(x) against Φ(x ∓ 1/σ), the edge y → −∞ of the same plane, hence inside G.
-Without a third class v is infinite, so G holds there as well. Composition over adaptive queries adds Rényi divergences.
+Without a third class v is infinite and two halves of a line are left: H(α, d) = sup over u of D_α between coins Φ(u)
+and Φ(u − d), d = √2/σ. That is also what a test against a threshold costs, a yes or no about a number that moves by at
+most one: H(α, 1/σ). Composition over adaptive queries adds Rényi divergences.
 
-`certificate` proves an upper bound on the supremum by branch and bound; `docs/decisions/0007-…` has the whole argument.
+**Confident answers.** A query of confident-gaussian is a test and, if it was passed and answers are left, a winner.
+What is asked next depends on what was released, so the costs are those of a filter. Fix one order α, and let ρ_t bound
+the divergence of step t given the past, with Σ ρ_t ≤ B on every path. Then Π (p_t/q_t)^α e^{−(α−1)ρ_t} is a
+supermartingale under Q that starts at 1, so the whole release has D_α ≤ B (Feldman and Zrnic 2021). Every path has k
+tests and at most min(k, answers) winners: B = k H(α, 1/σ_test) + min(k, answers) G(α, σ), with H for G at two classes.
+
+`certificate` and `halves_certificate` prove upper bounds on the suprema by branch and bound; `docs/decisions/0007-…`
+has the whole argument.
 """
 
 from __future__ import annotations
@@ -26,7 +35,9 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from fedkt.privacy.accountant import rdp as noisy_counts
+from fedkt.privacy.accountant.game import takes_too_long
 from fedkt.privacy.accountant.three_cells import bound
+from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.price import Floats, Release
 
@@ -70,6 +81,29 @@ def supremum(
     return Certificate(found, proven, spent)
 
 
+@dataclass(frozen=True)
+class _Ends:
+    """Where a search may end: z with Φ(−z) negligible, κ = −ln(1 − Φ(−z)), and all that lies beyond can add."""
+
+    z: float
+    kappa: float
+    rest: float
+
+
+def _ends(order: float, shift: float) -> _Ends | None:
+    """None where a search is not worth it: the noise is too weak for this order, or too strong for float64."""
+    beta = order - 1
+    exponent = order * beta * shift**2 / 2
+    if not (shift >= _LEAST_SHIFT and exponent <= _LARGEST_EXPONENT):
+        return None
+    z = math.sqrt(2 * (exponent + math.log1p(beta) + math.log(1e9 / min(exponent, shift, 1.0))))
+    beyond = float(ndtr(-z))
+    kappa = -math.log1p(-beyond)
+    # ψ(±2κ) ≤ ½ (2κ)² max ψ'' and ψ'' ≤ αβ e^{max(β, 1)|Λ|}.
+    flat = 4 * order * beta * kappa**2 * math.exp(2 * max(beta, 1.0) * kappa)
+    return _Ends(z, kappa, flat + 2 * (math.exp(exponent + beta * kappa) + beta * math.exp(kappa)) * beyond)
+
+
 @lru_cache(maxsize=4096)
 def certificate(order: float, sigma: float) -> Certificate | None:
     """The certified supremum G(α, σ) of one query; None where the branch and bound is not worth it (use α/σ²).
@@ -86,56 +120,101 @@ def certificate(order: float, sigma: float) -> Certificate | None:
     The halves in between, and the triangle that is left, are compact: `supremum` certifies both.
     """
     step, shift, beta = 1 / sigma, _ROOT / sigma, order - 1
-    exponent = order * beta * step**2
-    if not (shift >= _LEAST_SHIFT and exponent <= _LARGEST_EXPONENT):
+    ends = _ends(order, shift)
+    if ends is None:
         return None
-    z = math.sqrt(2 * (exponent + math.log1p(beta) + math.log(1e9 / min(exponent, shift, 1.0))))
-    beyond = float(ndtr(-z))
-    kappa = -math.log1p(-beyond)
-    # ψ(±2κ) ≤ ½ (2κ)² max ψ'' and ψ'' ≤ αβ e^{max(β, 1)|Λ|}.
-    flat = 4 * order * beta * kappa**2 * math.exp(2 * max(beta, 1.0) * kappa)
-    rest = flat + 2 * (math.exp(exponent + beta * kappa) + beta * math.exp(kappa)) * beyond
-
-    edge = supremum(lambda b: bound(b, order, shift, kappa), _segment(-z - beta * shift, z + shift), GAP)
+    edge = _edge(order, shift, ends, ends.kappa)
     # A relative gap g of ln(1 + S) allows one of g (1 + S) ln(1 + S) / S of S, which is at least this.
     gap = GAP * max(1.0, math.log1p(edge.found))
-    plane = supremum(lambda b: bound(b, order, shift), _triangle(z + beta * step, z + step, z), gap, edge.found)
-    top = max(edge.certified, plane.certified) + rest
+    boxes = _triangle(ends.z + beta * step, ends.z + step, ends.z)
+    plane = supremum(lambda b: bound(b, order, shift), boxes, gap, edge.found)
+    top = max(edge.certified, plane.certified) + ends.rest
     return Certificate(math.log1p(plane.found) / beta, math.log1p(top) / beta * (1 + 1e-12), edge.boxes + plane.boxes)
 
 
+@lru_cache(maxsize=4096)
+def halves_certificate(order: float, shift: float) -> Certificate | None:
+    """The certified supremum H(α, d) of one coin Φ(u) against Φ(u − d); None where α d²/2 has to do.
+
+    Smaller steps tell less, because both |Λ| shrink, and steps back are mirror images: H bounds all of them. The ends
+    are those of the halves in `certificate`.
+    """
+    ends = _ends(order, shift)
+    if ends is None:
+        return None
+    edge, beta = _edge(order, shift, ends, 0.0), order - 1
+    top = math.log1p(edge.certified + ends.rest) / beta * (1 + 1e-12)
+    return Certificate(math.log1p(edge.found) / beta, top, edge.boxes)
+
+
+def _edge(order: float, shift: float, ends: _Ends, margin: float) -> Certificate:
+    """The excess of the two halves between the ends, certified, each |Λ| taken `margin` larger than it is."""
+    reach = _segment(-ends.z - (order - 1) * shift, ends.z + shift)
+    return supremum(lambda b: bound(b, order, shift, margin), reach, GAP)
+
+
 def rdp(order: float, sigma: float) -> float:
-    """A proven bound on the Rényi divergence of one query: the certified supremum, never above α/σ²."""
+    """A proven bound on the Rényi divergence of one winner of any classes: the certified G, never above α/σ²."""
     proven = certificate(float(order), float(sigma))
     return min(order / sigma**2, math.inf if proven is None else proven.certified)
 
 
+def halves_rdp(order: float, shift: float) -> float:
+    """The same for a yes or no about a Gaussian whose mean moves by at most `shift` of its σ: H, never above α d²/2."""
+    proven = halves_certificate(float(order), float(shift))
+    return min(order * shift**2 / 2, math.inf if proven is None else proven.certified)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """So many answers of one kind, each about a Gaussian that moves by `shift` of its σ."""
+
+    times: int
+    shift: float
+    halves: bool
+    """Whether an answer is one of two; else it is one of three or more."""
+
+    def rdp(self, order: float) -> float:
+        return self.times * (halves_rdp(order, self.shift) if self.halves else rdp(order, _ROOT / self.shift))
+
+
+def _parts(release: Release) -> list[_Part]:
+    """The answers of a release on its longest path; none where this accountant has nothing to say."""
+    noise, queries, two = release.noise, release.queries, release.classes == 2
+    if isinstance(noise, ConfidentGaussian):
+        winners = _Part(min(queries, noise.answers), _ROOT / noise.sigma, two)
+        return [_Part(queries, 1 / noise.sigma_test, True), winners]
+    # Two classes are left to the game, which is exact, unless that would take too long.
+    if not isinstance(noise, Gaussian) or isinstance(noise, GaussianCounts) or (two and not takes_too_long(release)):
+        return []
+    return [_Part(queries, _ROOT / noise.sigma, two)]
+
+
 def epsilon(release: Release, delta: float) -> float:
-    """The ε of all queries at δ; infinite unless the noise is Gaussian, hides the counts, and there are three classes.
+    """The ε of all queries at δ; infinite unless the noise is Gaussian, hides the counts, and no game is sharper.
 
     Any order is sound, so only the most promising one is certified: promising by the two `halves`, whose divergence is
     a close lower bound of G. The conversion is that of Canonne, Kamath and Steinke (2020, Proposition 12).
     """
-    noise = release.noise
-    if not isinstance(noise, Gaussian) or isinstance(noise, GaussianCounts) or release.classes < 3:
+    parts = _parts(release)
+    if not parts:
         return math.inf
     if release.queries == 0:
         return 0.0
     from dp_accounting.rdp import compute_epsilon  # type: ignore[import-untyped,unused-ignore]
 
-    orders = noisy_counts.orders()
-    promising = release.queries * _promise(noise.sigma)
-    order = float(compute_epsilon(orders, promising, delta)[1])
-    rounded = release.queries * rdp(order, noise.sigma) * (1 + 1e-12)
+    promising = sum((part.times * _promise(part.shift) for part in parts), np.zeros(len(noisy_counts.orders())))
+    order = float(compute_epsilon(noisy_counts.orders(), promising, delta)[1])
+    rounded = sum(part.rdp(order) for part in parts) * (1 + 1e-12)
     return float(min(compute_epsilon([order], [rounded], delta)[0], noisy_counts.epsilon(release, delta)))
 
 
 @lru_cache(maxsize=256)
-def _promise(sigma: float) -> Floats:
+def _promise(shift: float) -> Floats:
     """At every order the divergence of the two halves, largest over a coarse grid of u: no bound, only a guide."""
-    orders, shift = noisy_counts.orders(), _ROOT / sigma
-    curve = orders / sigma**2
-    within = orders * (orders - 1) / sigma**2 <= _LARGEST_EXPONENT
+    orders = noisy_counts.orders()
+    curve = orders * shift**2 / 2
+    within = orders * (orders - 1) * shift**2 / 2 <= _LARGEST_EXPONENT
     beta = orders[within, None] - 1
     u = np.linspace(-16, 4 + shift, 400)[None]
     terms = [(1 + beta) * log_ndtr(side * u) - beta * log_ndtr(side * (u - shift)) for side in (1, -1)]

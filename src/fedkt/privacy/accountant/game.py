@@ -22,8 +22,14 @@ Why every rounding is upward. V_j is convex in y (V_0 is; perspectives and maxim
 is kept on the grid y_i = e^{−u_i}, u_i a multiple of the step h, so the kink of V_0 at y = 1 lies on the grid.
   * Between grid points the chord lies above a convex function.
   * Below the smallest y the chord to (0, 1) lies above it; above the largest y it is at most the last value.
+  * One answer moves y by at most e^L, L the largest loss of any pair. So V_j is 0 from y = e^{jL} on, and is set so
+    after every query: chords alone would carry a little of it one grid point further each time, past the end of the
+    grid. For the same reason ε is at most k·L.
+  * A pair whose rarer answer has at most the probability η in both worlds adds at most η to V_j(y), so it is left out:
+    V_j(ty) ≤ V_j(y) + 1 − t for t < 1 (the chord to (0, 1)), hence the likely answer's share is at most P V_j(y) plus
+    what Q lacks of P, and the rare one's at most P. Every pair left gives V_j(y) at least, by Jensen's inequality.
   * A factor 1 + 1e−12 per step covers the rounding of a few float64 operations on positive terms (relative 1e−15 each;
-    chord weights lose at most 1e−16/h), an added 1e−280 covers probabilities that underflow.
+    chord weights lose at most 1e−16/h), an added 1e−280 covers probabilities that underflow and pairs left out.
 How much the grid adds. Slopes of V_j lie in [−1, 0], so a chord over [y, y·e^h] is at most y·h/4 too high, and
 E_P[y·Q/P] ≤ y, so k steps add at most k·h·e^ε/4 to δ(ε). That is the worst case (a kink in the middle of every chord);
 after a few queries V is smooth and the excess is of second order. `all_ties`, what a run of near ties really costs, is
@@ -44,15 +50,19 @@ from fedkt.privacy.price import Floats, Noise, Release
 STEP = 1e-3
 """Grid step h in ln y."""
 LARGEST_EPSILON = 60.0
-"""Beyond this nobody is protected; the grid ends here and the answer is infinite."""
+"""Beyond this nobody is protected; the grid ends here, and the answer is the largest loss of every query, summed."""
 ABOVE = 8.0
 """How far the grid reaches below y = 1, in ln y."""
 CERTAIN_LOSS = 300.0
 MOST_QUERIES = 2_000
 """More queries than this take too long; the answer is then infinite, and another accountant's is used."""
+MOST_MOVES = 4_000_000
+"""The same for queries times pairs, by the number of voters alone: more noise must not make a price infinite."""
 TWO = np.array([2.0])
 INFLATION = 1.0 + 1e-12
 UNDERFLOW = 1e-280
+LOSS_ERROR = 1e-14
+"""Allowed for the error of a loss, a difference of two logarithms."""
 
 
 def applies(release: Release) -> bool:
@@ -60,18 +70,25 @@ def applies(release: Release) -> bool:
     return release.classes == 2 and release.noise.name in ("laplace", "gaussian", "gumbel")
 
 
+def takes_too_long(release: Release) -> bool:
+    """Whether the game is left to the other accountants."""
+    gaps = release.voters * (2 if release.abstentions else 1)
+    return release.queries > MOST_QUERIES or release.queries * gaps > MOST_MOVES
+
+
 def epsilon(release: Release, delta: float) -> float:
     """The smallest ε that the game proves at this δ; infinite where it does not apply."""
-    if not applies(release) or release.queries > MOST_QUERIES:
+    if not applies(release) or takes_too_long(release) or delta <= 2 * release.queries * UNDERFLOW:
         return math.inf
     if release.queries == 0:
         return 0.0
     values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, STEP)
+    most = release.queries * largest_loss(pairs(release.noise, release.voters, release.abstentions))
     # values[i] is V at y = e^{−u_i}, u rising from `lowest`: read from the far end, ε = −u falls to 0 at index `zero`.
     zero = round(-lowest / STEP)
     private = np.flatnonzero(values[: zero + 1] <= delta)
     if len(private) == 0:
-        return math.inf
+        return most
     if private[-1] == zero:
         return 0.0
     best = int(private[-1])
@@ -79,7 +96,7 @@ def epsilon(release: Release, delta: float) -> float:
     y_high, y_low = math.exp(-(lowest + best * STEP)), math.exp(-(lowest + (best + 1) * STEP))
     high, low = float(values[best]), float(values[best + 1])
     share = (low - delta) / (low - high)
-    return math.log(y_low + share * (y_high - y_low)) * (1 + 1e-12)
+    return min(most, math.log(y_low + share * (y_high - y_low)) * (1 + 1e-12))
 
 
 def delta_at(release: Release, epsilon: float, *, step: float = STEP) -> float:
@@ -100,9 +117,7 @@ def delta_at(release: Release, epsilon: float, *, step: float = STEP) -> float:
 def curve(noise: Noise, queries: int, voters: int, abstentions: bool, step: float) -> tuple[Floats, float]:
     """V_k on the grid, as values by rising u = −ln y, and the lowest u."""
     coins = pairs(noise, voters, abstentions)
-    possible = coins.p_zero > 0
-    with np.errstate(divide="ignore"):
-        largest = float(np.max(np.log(coins.p_zero[possible]) - np.log(coins.q_zero[possible])))
+    largest = largest_loss(coins)
     # Losses cannot add up to more than k times the largest: beyond it V is 0, so the grid need not reach further. Nor
     # need it reach where V is below any δ of interest; how far that is (ρ + 2√(40ρ), the tail e^{−40} of zCDP) decides
     # only how much work is done: what lies beyond the grid is taken at its last value, which is an upper bound.
@@ -115,8 +130,11 @@ def curve(noise: Noise, queries: int, voters: int, abstentions: bool, step: floa
         (move(p_one, q_one, step), move(p_zero, q_zero, step))
         for p_one, q_one, p_zero, q_zero in zip(coins.p_one, coins.q_one, coins.p_zero, coins.q_zero, strict=True)
     ]
-    for _ in range(queries):
+    for asked in range(1, queries + 1):
         values = one_query(values, moves, step)
+        if asked * largest < -lowest:
+            beyond = math.floor((-asked * largest - lowest) / step - 1e-6) + 1
+            values[:beyond] = np.minimum(values[:beyond], asked * UNDERFLOW)
     values.setflags(write=False)
     return values, lowest
 
@@ -184,9 +202,21 @@ class Coins:
     q_zero: Floats
 
 
+def largest_loss(coins: Coins) -> float:
+    """The most that one answer can tell, rounded up: where the unit votes 0 and class 0 wins (the rest is mirrored)."""
+    possible = coins.p_zero > 0
+    with np.errstate(divide="ignore"):
+        losses = np.log(coins.p_zero[possible]) - np.log(coins.q_zero[possible])
+    return float(np.max(losses)) * (1 + 1e-12) + LOSS_ERROR
+
+
 def pairs(noise: Noise, voters: int, abstentions: bool) -> Coins:
-    """Every pair the adversary may choose; each probability from its own tail, so that none is lost to cancellation."""
+    """Every pair the adversary may choose; each probability from its own tail, so that none is lost to cancellation.
+
+    Pairs of which one answer is as good as certain in both worlds are left out; the nearest tie always stays.
+    """
     others = np.arange(-(voters - 1), voters, 1 if abstentions else 2, dtype=float)
+    others = others[noise.win_probability(1 - np.abs(others)) > UNDERFLOW]
     return Coins(
         p_one=noise.win_probability(others - 1),
         p_zero=noise.win_probability(1 - others),

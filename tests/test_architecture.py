@@ -11,20 +11,21 @@ SOURCE = Path(__file__).parent.parent / "src" / "fedkt"
 
 ALLOWED = {
     "errors": set(),
+    "files": set(),
     "locks": set(),
     "versions": set(),
     "votes": set(),
     "experts": set(),
     "parallel": set(),
-    "transport": set(),
+    "transport": {"files", "locks"},
     "signing": {"errors"},
-    "privacy": {"errors", "locks", "votes"},
+    "privacy": {"errors", "files", "locks", "votes"},
     "models": {"errors"},
-    "data": {"errors"},
+    "data": {"errors", "files"},
     "bundle": {"errors", "models", "signing", "versions"},
     "federation": {"errors", "bundle", "parallel", "privacy", "votes"},
     "algorithms": {"errors", "bundle", "experts", "federation", "parallel", "votes", "privacy", "models"},
-    "plan": {"errors", "algorithms", "models", "privacy", "data", "signing"},
+    "plan": {"errors", "files", "algorithms", "models", "privacy", "data", "signing"},
     "report": {"errors", "algorithms", "federation", "models", "privacy", "data", "versions", "votes"},
 }
 BASE = set(ALLOWED)

@@ -41,6 +41,31 @@ def try_lock(path: Path) -> int | None:
         os.close(handle)
 
 
+def hold(handle: int, path: Path) -> bool:
+    """Lock a file that is open; False where somebody else has it, or it is no longer the one of this name."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def is_free(path: Path) -> bool:
+    """Whether nobody holds this file, which is neither made nor changed; where that cannot be told, somebody does."""
+    if fcntl is None:
+        return False
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        return hold(handle, path)
+    finally:
+        os.close(handle)
+
+
 def unlock(handle: int) -> None:
     """Give a lock back."""
     if fcntl is not None:

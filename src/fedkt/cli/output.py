@@ -30,7 +30,7 @@ def warn(message: str) -> None:
 
 def print_json(value: Any) -> None:
     """Exactly one JSON object on stdout; infinity and NaN, which JSON does not have, become null."""
-    print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+    print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False), flush=True)
 
 
 def plain(value: Any) -> Any:

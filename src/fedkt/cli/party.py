@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedkt.cli import options
+
+if TYPE_CHECKING:
+    from fedkt.party_side import Sent
+    from fedkt.plan import Plan as Agreed
 
 Plan = Annotated[Path, typer.Argument(help="The plan.toml that everyone agreed on.", metavar="PLAN")]
 Public = Annotated[Path, typer.Option(help="The public file that came with the plan.")]
@@ -25,6 +29,12 @@ def party(
     public: Public,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.")] = Path("outbox"),
     key: Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")] = None,
+    issue: Annotated[
+        int | None,
+        typer.Option(
+            help="Of two signed bundles the larger number counts. Default: one more than that of the one in --output."
+        ),
+    ] = None,
     jobs: options.Jobs = 1,
     work: Annotated[
         Path | None,
@@ -46,29 +56,42 @@ def party(
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --ledger north.ledger
     """
-    from dataclasses import asdict
+    from contextlib import ExitStack
 
-    from fedkt.cli.output import print_json, progress_bar, stderr, stdout
-    from fedkt.data.values import plural
+    from fedkt.cli.output import progress_bar
     from fedkt.party_side import read_key, run_party
     from fedkt.plan import read_plan
-    from fedkt.privacy.statement import rounded_up
 
     agreed = read_plan(plan)
     signing = None if key is None else read_key(key)
-    with progress_bar(f"{name}: teachers", quiet=as_json) as bar:
-        sent = run_party(
-            agreed,
-            name,
-            data=data,
-            public=public,
-            outbox=output,
-            key=signing,
-            jobs=options.cores(jobs),
-            work=work,
-            ledger=ledger,
-            progress=bar,
-        )
+    with ExitStack() as told:
+        with progress_bar(f"{name}: teachers", quiet=as_json) as bar:
+            sent = told.enter_context(
+                run_party(
+                    agreed,
+                    name,
+                    data=data,
+                    public=public,
+                    outbox=output,
+                    key=signing,
+                    jobs=options.cores(jobs),
+                    work=work,
+                    ledger=ledger,
+                    progress=bar,
+                    issue=issue,
+                )
+            )
+        print_sent(sent, agreed, as_json=as_json)
+
+
+def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
+    """What was written and what it promises; notes on stderr."""
+    from dataclasses import asdict
+
+    from fedkt.cli.output import print_json, stderr, stdout
+    from fedkt.data.values import plural
+    from fedkt.privacy.statement import rounded_up
+
     for note in sent.notes:
         stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     if as_json:

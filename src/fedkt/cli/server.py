@@ -34,6 +34,9 @@ def server(
         Path | None,
         typer.Option(help="At level L1: the file in which noisy votes are written down. Default: beside the plan."),
     ] = None,
+    memory: Annotated[
+        float, typer.Option(min=0, help="Gigabytes that all parties' students may take together, shared evenly.")
+    ] = 4.0,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -64,6 +67,7 @@ def server(
             wait=wait,
             test=test,
             ledger=ledger,
+            memory=int(memory * 10**9),
             jobs=options.cores(jobs),
             command=options.this_command(),
             tell=bar,

@@ -7,7 +7,10 @@ and sends the same bytes (see `shelf`).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from fedkt.bundle import pack
@@ -16,6 +19,7 @@ from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress
 from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
+from fedkt.party_side.outbox import check_issue, packed_issue, sent_before
 from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan, file_digest
 from fedkt.privacy import Ledger
@@ -57,6 +61,7 @@ class Sent:
     notes: tuple[str, ...]
 
 
+@contextmanager
 def run_party(
     plan: Plan,
     name: str,
@@ -68,15 +73,19 @@ def run_party(
     jobs: int = 1,
     work: Path | None = None,
     ledger: Path | None = None,
+    issue: int | None = None,
     progress: Progress | None = None,
-) -> Sent:
-    """Train this party's students and write outbox/<name>.fedkt; the working folder is removed once it is there.
+) -> Iterator[Sent]:
+    """Train this party's students and write outbox/<name>.fedkt; the working folder is removed after the block.
+
+    Of two signed bundles the larger `issue` counts: by default one more than that of the bundle in the outbox.
 
     At level L2 the releases are written into the `ledger` first; by default it lies beside the data.
     """
     plan.require(name)
     ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
+    check_issue(issue, key)
     rows = plan.columns.encode(plan.read_public(public))
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
@@ -140,24 +149,29 @@ def run_party(
         )
         made = plan.algorithm().party_step(party, None)
         bundle = replace(made, plan=plan.digest, counts=capped(made.counts, most))
-        packed = pack(bundle, check_rows=rows, key=key, claim=claim)
         path = outbox / f"{name}.fedkt"
-        write_atomically(path, packed)
+        packing = partial(pack, check_rows=rows, key=key, claim=claim)
+        packed = packed_issue(path, bundle, packing, key, issue)
+        if own.resumed and sent_before(path) == packed:
+            diary.say(f"{path} was there already: an earlier run wrote it and was stopped before its end. It is whole.")
+        else:
+            write_atomically(path, packed)
+        yield Sent(
+            path=path,
+            party=name,
+            plan=plan.digest,
+            students=len(bundle.models),
+            resumed=finished,
+            rows=len(y),
+            bytes=len(packed),
+            sha256=hashlib.sha256(packed).hexdigest(),
+            signed=key is not None,
+            epsilon=None if claim is None else claim.epsilon,
+            total_epsilon=None if claim is None else claim.total_epsilon,
+            releases=None if claim is None else claim.releases,
+            delta=None if claim is None else claim.delta,
+            ledger=None if ledger is None else str(ledger),
+            notes=tuple(diary.notes),
+        )
+        # Not before whoever called has told it: a party that is killed until then finds its work, not a spent budget.
         clear(folder)
-    return Sent(
-        path=path,
-        party=name,
-        plan=plan.digest,
-        students=len(bundle.models),
-        resumed=finished,
-        rows=len(y),
-        bytes=len(packed),
-        sha256=hashlib.sha256(packed).hexdigest(),
-        signed=key is not None,
-        epsilon=None if claim is None else claim.epsilon,
-        total_epsilon=None if claim is None else claim.total_epsilon,
-        releases=None if claim is None else claim.releases,
-        delta=None if claim is None else claim.delta,
-        ledger=None if ledger is None else str(ledger),
-        notes=tuple(diary.notes),
-    )

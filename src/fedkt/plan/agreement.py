@@ -17,6 +17,7 @@ from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
+from fedkt.files import open_plain
 from fedkt.models.catalogue import ONLY_IMAGES, ONLY_NAMES_A_CLASS
 from fedkt.plan.parts import (
     MAX_CLASSES,
@@ -278,7 +279,7 @@ def file_digest(path: str | Path, *, with_labels: bool = False) -> str:
     try:
         if Path(path).is_dir():
             return folder_digest(Path(path))
-        with Path(path).open("rb") as file:
+        with open_plain(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as reason:
         raise DataError(f"{path} cannot be read: {reason.strerror}. Check the path.") from reason

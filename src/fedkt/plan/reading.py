@@ -14,6 +14,7 @@ from fedkt.algorithms.levels import check_voting, default_partitions, default_su
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import names_its_label, read_table
 from fedkt.errors import ConfigurationError, PlanError
+from fedkt.files import open_plain
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import rounded_budget, settled
@@ -115,7 +116,7 @@ def read_plan(path: str | Path) -> Plan:
     path = Path(path)
     if not path.is_file():
         raise PlanError(f"{path} is not a file. Pass the plan.toml that you were sent, or make one: fedkt plan new")
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         data = file.read(MAX_PLAN_BYTES + 1)
     if len(data) > MAX_PLAN_BYTES:
         raise PlanError(f"{path} is larger than {MAX_PLAN_BYTES:,} bytes, which no plan is.")

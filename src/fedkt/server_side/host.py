@@ -31,7 +31,7 @@ from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, accuracies
 from fedkt.server_side.claims import dearest, largest_total
 from fedkt.server_side.final_file import write_final
-from fedkt.server_side.inbox import Arrival, gather, not_enough, passed_over
+from fedkt.server_side.inbox import FOLDER_BYTES, Arrival, gather, not_enough, passed_over
 from fedkt.server_side.noise import bare_reasons, kept_noise, ledger_at, open_ledger, unable
 from fedkt.transport.folder import write_atomically
 from fedkt.versions import versions
@@ -94,6 +94,7 @@ def run_server(
     wait: float = 0.0,
     test: Path | None = None,
     ledger: Path | None = None,
+    memory: int = FOLDER_BYTES,
     jobs: int = 1,
     command: str = "",
     tell: Callable[[int, int], None] | None = None,
@@ -111,12 +112,12 @@ def run_server(
     diary = Diary()
     if asked is not None:
         diary.notes.extend(asked[2])
-    arrivals = gather(plan, bundles, wait=wait, tell=tell)
+    arrivals = gather(plan, bundles, wait=wait, memory=memory, tell=tell)
     heard = [each.bundle for each in arrivals if each.bundle is not None]
     heard.sort(key=lambda bundle: plan.names.index(bundle.sender))
     if len(heard) < needed:
         raise BundleError(not_enough(arrivals, plan, needed, bundles))
-    diary.notes.extend(passed_over(bundles))
+    diary.notes.extend(passed_over(bundles, plan.names))
     started, cpu_started = time.perf_counter(), cpu_clock()
     seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
     # Where a vote is paid for, whoever cannot vote is found before.

@@ -1,22 +1,39 @@
-"""The server's inbox: every file looked at, accepted with its party's bundle or refused with a reason."""
+"""The server's inbox: every file looked at, accepted with its party's bundle or refused with a reason.
+
+Whoever can write into the folder may put anything there, so what is held in memory is bounded: one bundle a party, and
+each party has an even share of what all may take together. Of everything else only the verdict is kept.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import heapq
+import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from fedkt.bundle import Bundle, unpack
 from fedkt.errors import BundleError, DataError
+from fedkt.files import open_plain, shown_name
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
 from fedkt.server_side.claims import claim_fault
-from fedkt.transport.folder import read_at_most, waiting_files
+from fedkt.transport.folder import is_waiting
 
 ENDING = ".fedkt"
 POLL_SECONDS = 0.5
+FOLDER_BYTES = 4 * 10**9
+"""What the students of all parties may take together, unpacked."""
+MOST_FILES = 10_000
+"""Files looked at; those named like a party come first."""
+MOST_TOLD = 50
+"""Files told of one by one in an error or in notes."""
+
+Mark = tuple[str, int, int, int, int]
+"""What tells a file that has been looked at from one that was replaced since."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +50,19 @@ class Arrival:
     """Of the file, as it lies there."""
     copy: bool = False
     """Whether it is the same bundle as a file that is counted."""
-
-    @property
-    def identity(self) -> str:
-        """What tells an accepted bundle from others, however it was zipped: the SHA-256 of its manifest."""
-        return "" if self.bundle is None else self.bundle.identity
+    identity: str = ""
+    """What tells an accepted bundle from others, however it was zipped: the SHA-256 of its manifest."""
+    issue: int = 0
+    """The number by which it replaces earlier ones of its party; 0 where nobody has signed it."""
+    replaced: bool = False
+    """Whether a newer issue is counted."""
 
     @property
     def status(self) -> str:
         """In a word or three: what became of it."""
-        return "copy, counted once" if self.copy else "refused" if self.reason else "counted"
+        if self.copy or self.replaced:
+            return "copy, counted once" if self.copy else "replaced"
+        return "refused" if self.reason else "counted"
 
 
 def gather(
@@ -50,25 +70,21 @@ def gather(
     folder: Path,
     *,
     wait: float = 0.0,
+    memory: int = FOLDER_BYTES,
     tell: Callable[[int, int], None] | None = None,
 ) -> list[Arrival]:
     """Every bundle file in the folder, looked at; waits up to `wait` seconds for parties that have not sent yet.
 
-    Two different bundles of one party are both refused, since nobody here can tell which one is meant; the same bundle
-    under two names counts once.
+    Of two signed bundles of one party the newer issue counts. Two different bundles of the same issue, or without
+    signatures, are both refused, since nobody here can tell which one is meant; the same bundle under two names counts
+    once. All students together take no more than `memory` bytes.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder. --bundles takes the folder that the parties' .fedkt files are in.")
-    looked: dict[tuple[str, int, int], Arrival] = {}
+    inbox = Inbox(plan, folder, limits_for(plan, memory))
     deadline = time.monotonic() + wait
     while True:
-        present = []
-        for path in waiting_files(folder, ENDING):
-            mark = marked(path)
-            if mark not in looked:
-                looked[mark] = look(plan, path)
-            present.append(looked[mark])
-        arrivals = without_twins(present)
+        arrivals = inbox.arrivals()
         accepted = {each.party for each in arrivals if not each.reason}
         if tell is not None:
             tell(len(accepted), len(plan.names))
@@ -78,25 +94,111 @@ def gather(
         time.sleep(min(POLL_SECONDS, left))
 
 
-def marked(path: Path) -> tuple[str, int, int]:
-    """What tells a file that has been looked at from one that was replaced since."""
-    try:
-        facts = path.stat()
-    except OSError:
-        return path.name, -1, -1
-    return path.name, facts.st_size, facts.st_mtime_ns
+def limits_for(plan: Plan, memory: int = FOLDER_BYTES) -> Limits:
+    """What one party may send: the agreed number of models, in its even share of the folder's allowance."""
+    most = Limits()
+    share = min(most.unpacked_bytes, memory // len(plan.names))
+    packed = min(most.bundle_bytes, share + most.manifest_bytes)
+    return replace(most, models=min(most.models, plan.partitions), unpacked_bytes=share, bundle_bytes=packed)
 
 
-def look(plan: Plan, path: Path) -> Arrival:
+@dataclass
+class Inbox:
+    """The folder as it was last looked at: a verdict for every file, and the bundles that count."""
+
+    plan: Plan
+    folder: Path
+    limits: Limits
+    verdicts: dict[Mark, tuple[Path, Arrival]] = field(default_factory=dict)
+    """Without bundles: what was refused or is not counted keeps nothing in memory."""
+    held: dict[str, Arrival] = field(default_factory=dict)
+    """For each party the one accepted bundle that may count."""
+
+    def arrivals(self) -> list[Arrival]:
+        """Every file with its verdict, those that count with their bundles."""
+        known, self.verdicts = self.verdicts, {}
+        for path in first_files(self.folder, self.plan.names):
+            mark, arrival = self._looked(path, known)
+            self.verdicts[mark] = path, arrival
+        ranked = by_party([arrival for _, arrival in self.verdicts.values()])
+        counted = {each.party for each in ranked if not each.reason}
+        self.held = {party: each for party, each in self.held.items() if party in counted}
+        paths = [path for path, _ in self.verdicts.values()]
+        return [
+            each if each.reason else self._with_bundle(path, each) for path, each in zip(paths, ranked, strict=True)
+        ]
+
+    def _looked(self, path: Path, known: dict[Mark, tuple[Path, Arrival]]) -> tuple[Mark, Arrival]:
+        try:
+            with open_plain(path, follow=False) as file:
+                mark = marked(path, file)
+                if mark in known:
+                    return mark, known[mark][1]
+                found = look_into(self.plan, file, shown_name(path), self.limits)
+        except OSError as reason:
+            return (path.name, -1, -1, -1, -1), unreadable(path, reason)
+        return mark, self._noted(found)
+
+    def _noted(self, found: Arrival) -> Arrival:
+        """The verdict without its bundle, which is held if its party has none yet or an older one."""
+        if found.bundle is not None and found.party is not None:
+            before = self.held.get(found.party)
+            if before is None or found.issue > before.issue:
+                self.held[found.party] = found
+        return replace(found, bundle=None)
+
+    def _with_bundle(self, path: Path, counted: Arrival) -> Arrival:
+        party = counted.party or ""
+        held = self.held.get(party)
+        if held is None or held.identity != counted.identity:
+            # It was one of two until the other went: only its verdict was kept.
+            held = look(self.plan, path, self.limits)
+            if held.bundle is None:
+                return held
+            if held.identity != counted.identity:
+                return replace(held, reason="it was changed while it was looked at.", bundle=None)
+            self.held[party] = held
+        return replace(counted, bundle=held.bundle)
+
+
+def first_files(folder: Path, names: Sequence[str]) -> list[Path]:
+    """The bundle files to look at, by name; of too many those that are named like a party first."""
+    waiting = (path for path in folder.iterdir() if path.suffix == ENDING and is_waiting(path))
+    parties = set(names)
+    return sorted(heapq.nsmallest(MOST_FILES, waiting, key=lambda path: (path.stem not in parties, path.name)))
+
+
+def marked(path: Path, file: BinaryIO) -> Mark:
+    """The mark of a file that is open."""
+    facts = os.fstat(file.fileno())
+    return path.name, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def unreadable(path: Path, reason: OSError) -> Arrival:
+    """The refusal of a file that cannot be read, or is none."""
+    return Arrival(shown_name(path), None, f"it cannot be read: {reason.strerror or reason}.")
+
+
+def look(plan: Plan, path: Path, limits: Limits | None = None) -> Arrival:
     """One file, checked from the outside in; a refusal is an answer, not an error."""
-    limits = Limits()
-    name = shown_name(path)
     try:
-        data = read_at_most(path, limits.bundle_bytes)
+        with open_plain(path, follow=False) as file:
+            return look_into(plan, file, shown_name(path), limits or limits_for(plan))
     except OSError as reason:
-        return Arrival(name, None, f"it cannot be read: {reason.strerror}")
-    if data is None:
-        return Arrival(name, None, f"it is larger than {limits.bundle_bytes:,} bytes.")
+        return unreadable(path, reason)
+
+
+def look_into(plan: Plan, file: BinaryIO, name: str, limits: Limits) -> Arrival:
+    """The verdict on a file that is open."""
+    size = os.fstat(file.fileno()).st_size
+    data = file.read(limits.bundle_bytes + 1) if size <= limits.bundle_bytes else None
+    if data is None or len(data) > limits.bundle_bytes:
+        return Arrival(name, None, f"it is larger than the {limits.bundle_bytes:,} bytes that a party may send.")
+    return judge(plan, data, name, limits)
+
+
+def judge(plan: Plan, data: bytes, name: str, limits: Limits) -> Arrival:
+    """The verdict on the bytes of a file."""
     digest = hashlib.sha256(data).hexdigest()
     try:
         bundle = unpack(
@@ -114,15 +216,17 @@ def look(plan: Plan, path: Path) -> Arrival:
             limits=limits,
         )
     except BundleError as reason:
-        return Arrival(name, claimed_sender(data, name), str(reason), bytes=len(data), sha256=digest)
+        return Arrival(name, claimed_sender(data, name, limits), str(reason), bytes=len(data), sha256=digest)
+    fault = claim_fault(plan, bundle.claim) or count_fault(plan, bundle)
     if len(bundle.models) != plan.partitions:
         # Fewer students agree more easily: a party that sends one of two would vote on every row.
         held = "1 student" if len(bundle.models) == 1 else f"{len(bundle.models)} students"
-        reason_ = f"it holds {held}, but {plan.partitions} were agreed on (partitions)."
-        return Arrival(name, bundle.sender, reason_, bytes=len(data), sha256=digest)
-    fault = claim_fault(plan, bundle.claim) or count_fault(plan, bundle)
+        fault = f"it holds {held}, but {plan.partitions} were agreed on (partitions)."
+    if fault:
+        return Arrival(name, bundle.sender, fault, bytes=len(data), sha256=digest)
     known = replace(bundle, calibrated=plan.calibrated(bundle.sender))
-    return Arrival(name, bundle.sender, fault, None if fault else known, len(data), digest)
+    issue = bundle.issue if bundle.signed else 0
+    return Arrival(name, bundle.sender, "", known, len(data), digest, identity=bundle.identity, issue=issue)
 
 
 def count_fault(plan: Plan, bundle: Bundle) -> str:
@@ -133,55 +237,62 @@ def count_fault(plan: Plan, bundle: Bundle) -> str:
     return ""
 
 
-def claimed_sender(data: bytes, source: str) -> str | None:
+def claimed_sender(data: bytes, source: str, limits: Limits) -> str | None:
     """Who a refused bundle says it is from, where that much can be read; for the message only."""
     from fedkt.bundle import peek
 
     try:
-        return peek(data, source=source).party
+        return peek(data, source=source, limits=limits, contents=False).party
     except BundleError:
         return None
 
 
-def without_twins(arrivals: Sequence[Arrival]) -> list[Arrival]:
-    """The arrivals, with both refused where one party has sent two different bundles."""
-    result: list[Arrival] = []
+def by_party(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """The arrivals; of several accepted ones of a party the newest issue counts, or none where two are the newest."""
+    accepted: dict[str | None, list[Arrival]] = {}
     for each in arrivals:
-        same = [other for other in arrivals if not other.reason and other.party == each.party]
-        if each.reason or len(same) == 1:
-            result.append(each)
-        elif len({other.identity for other in same}) > 1:
-            files = ", ".join(other.file for other in same)
-            reason = f"{each.party!r} has sent different bundles ({files}), and nobody can tell which one is meant."
-            result.append(replace(each, reason=f"{reason} Keep one in the folder.", bundle=None))
-        elif each is same[0]:
-            result.append(each)
-        else:
-            reason = f"it is a copy of {same[0].file}, which is counted."
-            result.append(replace(each, reason=reason, bundle=None, copy=True))
-    return result
+        if not each.reason:
+            accepted.setdefault(each.party, []).append(each)
+    return [each if each.reason else among(each, accepted[each.party]) for each in arrivals]
 
 
-def passed_over(folder: Path) -> tuple[str, ...]:
+def among(arrival: Arrival, rivals: Sequence[Arrival]) -> Arrival:
+    """What becomes of an accepted file among all accepted ones of its party."""
+    newest = max(each.issue for each in rivals)
+    top = [each for each in rivals if each.issue == newest]
+    if arrival.issue < newest:
+        reason = f"it is replaced by {top[0].file}, a newer issue ({newest}) of the same party."
+        return replace(arrival, reason=reason, replaced=True)
+    if len({each.identity for each in top}) > 1:
+        files = ", ".join(each.file for each in top[:5]) + (f", … ({len(top)} in all)" if len(top) > 5 else "")
+        reason = (
+            f"{arrival.party!r} has sent different bundles ({files}), and nobody can tell which one is meant. Keep one "
+            f"in the folder. If they are signed, a newer issue replaces both: fedkt party … --issue {newest + 1}"
+        )
+        return replace(arrival, reason=reason)
+    if arrival is top[0]:
+        return arrival
+    return replace(arrival, reason=f"it is a copy of {top[0].file}, which is counted.", copy=True)
+
+
+def passed_over(folder: Path, names: Sequence[str]) -> tuple[str, ...]:
     """A sentence for every file that looks like a bundle by its name but is not one of those looked at."""
-    told = []
-    looked = {path.name for path in waiting_files(folder, ENDING)}
-    for path in sorted(folder.iterdir()):
+    told, more = [], 0
+    looked = {path.name for path in first_files(folder, names)}
+    for path in folder.iterdir():
         if path.name in looked or path.name.startswith(".") or ENDING not in path.name.casefold():
             continue
         if path.suffix != ENDING:
             why = f"a bundle's name ends with {ENDING}"
-        elif path.is_symlink() and not path.exists():
-            why = "it is a link to nothing"
+        elif path.is_symlink():
+            why = "it is a link" if path.exists() else "it is a link to nothing"
         else:
-            why = "it is not a file"
-        told.append(f"{shown_name(path)} in {folder} was not looked at: {why}.")
-    return tuple(told)
-
-
-def shown_name(path: Path) -> str:
-    """A file's name for people: it may hold anything, also what makes a terminal misbehave."""
-    return "".join(each if each.isprintable() else "?" for each in path.name)
+            why = f"no more than {MOST_FILES:,} files are" if path.is_file() else "it is not a file"
+        more += 1
+        if len(told) < MOST_TOLD:
+            told.append(f"{shown_name(path)} in {folder} was not looked at: {why}.")
+    unsaid = [f"{more - MOST_TOLD} more files in {folder} were not looked at."] if more > MOST_TOLD else []
+    return (*sorted(told), *unsaid)
 
 
 def not_enough(arrivals: Sequence[Arrival], plan: Plan, needed: int, folder: Path) -> str:
@@ -189,7 +300,9 @@ def not_enough(arrivals: Sequence[Arrival], plan: Plan, needed: int, folder: Pat
     heard = {each.party for each in arrivals if not each.reason}
     missing = [name for name in plan.names if name not in heard]
     refused = [f"\n  {each.status}: {each.file}: {each.reason}" for each in arrivals if each.reason]
-    refused += [f"\n  note: {note}" for note in passed_over(folder)]
+    if len(refused) > MOST_TOLD:
+        refused[MOST_TOLD:] = [f"\n  and {len(refused) - MOST_TOLD} more"]
+    refused += [f"\n  note: {note}" for note in passed_over(folder, plan.names)]
     return (
         f"{len(heard)} of the {needed} bundles needed are in {folder}. Missing: {', '.join(missing)}."
         f"{''.join(refused)}\nWait for them (--wait SECONDS) or go on without (--min-parties K)."

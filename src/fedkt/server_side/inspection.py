@@ -10,6 +10,7 @@ from fedkt.bundle import SIGNATURE, peek
 from fedkt.bundle.archive import Archive
 from fedkt.bundle.manifest import Manifest
 from fedkt.errors import BundleError, ModelError
+from fedkt.files import shown_name
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
 from fedkt.server_side.final_file import operators, parse_card
@@ -37,11 +38,11 @@ def describe_file(path: Path, plan: Plan | None = None) -> dict[str, Any]:
 
 def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]:
     """A party's bundle: its manifest, its signature, its models, its arrays."""
-    from fedkt.server_side.inbox import look
+    from fedkt.server_side.inbox import judge, limits_for
 
     manifest = peek(data, source=str(path))
     archive = Archive(data, str(path), Limits())
-    verdict = "" if plan is None else look(plan, path).reason
+    verdict = "" if plan is None else judge(plan, data, shown_name(path), limits_for(plan)).reason
     if SIGNATURE not in archive.names:
         signature = "none"
     elif plan is None:
@@ -63,6 +64,8 @@ def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any
         "versions": manifest.versions,
         "signature": signature,
     }
+    if manifest.issue is not None:
+        said["issue"] = manifest.issue
     if manifest.claim is not None:
         said["claim"] = manifest.claim.model_dump(exclude_none=True)
     if plan is not None:

@@ -3,27 +3,58 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from fedkt.files import named, open_plain
+from fedkt.locks import hold, is_free
 
 
 def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
     """Write under a temporary name in the same folder, then rename: the file is whole or not there.
 
-    `private` files can be read by their owner only.
+    `private` files can be read by their owner only. What a killed process left of an earlier try is removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
+    sweep(path)
+    with named(path), unfinished(path) as (handle, temporary):
+        with os.fdopen(handle, "wb", closefd=False) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o600 if private else 0o666 & ~current_umask())
         os.replace(temporary, path)
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[tuple[int, str]]:
+    """A new file beside `path` that nobody sweeps while the block runs; it is gone afterwards, unless renamed."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        # Whoever sweeps may have been faster than the lock.
+        if hold(handle, Path(temporary)):
+            break
+        os.close(handle)
+    try:
+        yield handle, temporary
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    finally:
+        os.close(handle)
+
+
+def sweep(path: Path) -> None:
+    """Remove what killed processes have left of this file: ours by its name, held by nobody."""
+    left = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
+    with suppress(OSError):
+        for each in path.parent.iterdir():
+            if left.fullmatch(each.name) and not each.is_symlink() and is_free(each):
+                with suppress(OSError):
+                    each.unlink()
 
 
 def current_umask() -> int:
@@ -33,17 +64,18 @@ def current_umask() -> int:
     return mask
 
 
-def read_at_most(path: Path, limit: int) -> bytes | None:
-    """The file's bytes, or None if it is longer than `limit`: nobody's file may fill this machine's memory."""
-    with path.open("rb") as file:
+def read_at_most(path: Path, limit: int, *, follow: bool = True) -> bytes | None:
+    """The file's bytes, or None if it is longer than `limit`: nobody's file may fill this machine's memory.
+
+    Only a regular file is read, and without `follow` no link is followed.
+    """
+    with named(path), open_plain(path, follow=follow) as file:
+        if os.fstat(file.fileno()).st_size > limit:
+            return None
         data = file.read(limit + 1)
     return None if len(data) > limit else data
 
 
-def waiting_files(folder: Path, suffix: str) -> list[Path]:
-    """The finished files with this ending, by name; files still being written are not among them."""
-    if not folder.is_dir():
-        return []
-    return sorted(
-        path for path in folder.iterdir() if path.suffix == suffix and not path.name.startswith(".") and path.is_file()
-    )
+def is_waiting(path: Path) -> bool:
+    """Whether this is a finished file and no link to one."""
+    return not path.name.startswith(".") and path.is_file() and not path.is_symlink()

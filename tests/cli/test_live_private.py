@@ -118,7 +118,7 @@ def test_the_statement_says_what_all_releases_of_the_party_that_released_most_co
         said = party(two, name)
     once = price(Release(Gaussian(8.0), 30, 5, 2, "record"), 1e-5).epsilon
     thrice = price(Release(Gaussian(8.0), 90, 5, 2, "record"), 1e-5).epsilon
-    assert "by 3 releases in the ledger so far" in " ".join(said.out.split())
+    assert "fixed beforehand, covers 3 releases in the ledger so far" in " ".join(said.out.split())
     report = json.loads(server(two, "--json").out)
     claims = {each["party"]: each["claim"] for each in report["bundles"]}
     assert {name: claim["releases"] for name, claim in claims.items()} == {"north": 3, "south": 2, "west": 2}
@@ -128,7 +128,9 @@ def test_the_statement_says_what_all_releases_of_the_party_that_released_most_co
     promised = report["privacy_statement"]
     assert (promised["total_epsilon"], promised["releases"]) == (claims["north"]["total_epsilon"], 3)
     assert statement_in(two / "result" / "final.onnx") == promised
-    assert "all 3 in the ledger so far cost epsilon" in (two / "result" / "privacy.txt").read_text()
+    assert (
+        "all 3 in the ledger so far are covered by a budget of epsilon" in (two / "result" / "privacy.txt").read_text()
+    )
     for file in ("inbox/north.fedkt", "result/final.onnx"):
         assert "total_epsilon" in fedkt("inspect", two / file, "--json").out
 
@@ -382,7 +384,9 @@ def test_a_second_vote_within_the_budget_is_told_with_the_price_of_both(one):
     assert promised["releases"] == 2
     assert promised["total_epsilon"] > promised["epsilon"]
     assert statement_in(one / "result" / "final.onnx") == promised
-    assert "all 2 in the ledger so far cost epsilon" in (one / "result" / "privacy.txt").read_text()
+    assert (
+        "all 2 in the ledger so far are covered by a budget of epsilon" in (one / "result" / "privacy.txt").read_text()
+    )
     assert not plan.with_name("plan.toml.ledger").exists()
 
 

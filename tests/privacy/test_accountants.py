@@ -247,7 +247,7 @@ def test_merging_never_forgets_voters_or_abstentions():
 
 
 def test_different_gaussian_releases_compose_as_one_gaussian():
-    paid = price_together([release(Gaussian(20.0), 30), release(CONFIDENT, 100)], DELTA, adaptive=True)
+    paid = price_together([release(Gaussian(20.0), 30), release(CONFIDENT, 100)], DELTA, adaptive=True, first=2)
     mu = math.sqrt(2 * 30 / 20.0**2 + 100 / 20.0**2 + 2 * 40 / 10.0**2)
     assert (paid.accountant, paid.release.queries) == ("gdp over 2 kinds of release", 130)
     assert paid.epsilon == pytest.approx(get_epsilon_gaussian(1 / mu, DELTA), rel=1e-6)
@@ -258,7 +258,7 @@ def test_different_releases_cost_no_more_than_their_shares_and_no_less_than_each
     epsilon = price_together(parts, DELTA).epsilon
     assert max(price(each, DELTA).epsilon for each in parts) <= epsilon
     assert epsilon <= sum(price(each, DELTA / 3).epsilon for each in parts)
-    filtered = price_together(parts, DELTA, adaptive=True)
+    filtered = price_together(parts, DELTA, adaptive=True, first=3)
     assert filtered.accountant == "zcdp over 3 kinds of release"
     # Two Laplace counts are γ²-zCDP at least, Gaussian counts exactly 1/σ², bounded range at most η²/8.
     rho = 40 * 0.05**2 + 40 / 20.0**2 + 10 * 0.1**2 / 8

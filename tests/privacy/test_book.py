@@ -404,7 +404,7 @@ def test_a_ledger_replaced_under_an_open_book_is_noticed(tmp_path):
             book.append(SPENDING)
     Book.open(path).append(SPENDING)
     with pytest.raises(PrivacyError, match="had already read"):
-        reserve(book, SPENDING, price=len, budget=100)
+        reserve(book, [SPENDING], price=len, budget=100)
 
 
 def test_a_disk_that_fails_refuses_the_release_and_never_under_counts(tmp_path, monkeypatch):
@@ -452,20 +452,20 @@ def queries(entries):
 def test_a_reservation_within_the_budget_is_written(tmp_path):
     book = Book.open(tmp_path / "ledger")
     for number in (1, 2):
-        assert reserve(book, SPENDING, price=queries, budget=80).number == number
+        assert reserve(book, [SPENDING], price=queries, budget=80)[0].number == number
     assert len(Book.open(tmp_path / "ledger").entries) == 2
 
 
 def test_a_reservation_past_the_budget_writes_nothing_and_says_the_figures(tmp_path):
     path = tmp_path / "ledger"
     book = Book.open(path)
-    reserve(book, SPENDING, price=queries, budget=79)
+    reserve(book, [SPENDING], price=queries, budget=79)
     before = path.read_bytes()
     words = (
         r"'north' .* 40 queries with gaussian noise: epsilon 40 is spent in 1 releases, .* would be 80, .* budget is 79"
     )
     with pytest.raises(PrivacyError, match=words):
-        reserve(book, SPENDING, price=queries, budget=79)
+        reserve(book, [SPENDING], price=queries, budget=79)
     assert path.read_bytes() == before
 
 
@@ -475,7 +475,7 @@ def test_every_plan_of_an_owner_counts_and_other_owners_do_not(tmp_path):
     book.append(replace(SPENDING, plan="c" * 64))
     seen = []
     with pytest.raises(PrivacyError):
-        reserve(book, SPENDING, price=lambda entries: seen.append([e.number for e in entries]) or 2.0, budget=1)
+        reserve(book, [SPENDING], price=lambda entries: seen.append([e.number for e in entries]) or 2.0, budget=1)
     assert seen == [[2, 3], [2]]
 
 
@@ -483,21 +483,21 @@ def test_every_plan_of_an_owner_counts_and_other_owners_do_not(tmp_path):
 def test_a_price_that_is_no_price_is_refused(tmp_path, cost):
     book = Book.open(tmp_path / "ledger")
     with pytest.raises(PrivacyError, match="Nothing was written"):
-        reserve(book, SPENDING, price=lambda entries: cost, budget=10)
+        reserve(book, [SPENDING], price=lambda entries: cost, budget=10)
     assert Book.open(tmp_path / "ledger").entries == ()
 
 
 @pytest.mark.parametrize("budget", [math.nan, -1.0])
 def test_a_budget_that_is_no_budget_is_refused(tmp_path, budget):
     with pytest.raises(PrivacyError, match="at least 0"):
-        reserve(Book.open(tmp_path / "ledger"), SPENDING, price=queries, budget=budget)
+        reserve(Book.open(tmp_path / "ledger"), [SPENDING], price=queries, budget=budget)
 
 
 def test_a_price_that_fails_writes_nothing_and_gives_the_lock_back(tmp_path):
     book = Book.open(tmp_path / "ledger")
     with pytest.raises(ZeroDivisionError):
-        reserve(book, SPENDING, price=lambda entries: 1 / 0, budget=10)
-    assert reserve(book, SPENDING, price=queries, budget=40).number == 1
+        reserve(book, [SPENDING], price=lambda entries: 1 / 0, budget=10)
+    assert reserve(book, [SPENDING], price=queries, budget=40)[0].number == 1
 
 
 def test_threads_sharing_one_book_lose_nothing(tmp_path):
@@ -530,7 +530,7 @@ else:
         time.sleep(0.2)
         return 0.75 * len(entries)
     try:
-        print(reserve(book, mine, price=price, budget=1.0).number)
+        print(reserve(book, [mine], price=price, budget=1.0)[0].number)
     except PrivacyError as reason:
         print("refused:", reason)
 """
@@ -568,3 +568,78 @@ def test_two_processes_cannot_both_slip_under_the_budget(tmp_path):
     assert won == "1\n"
     assert "epsilon 0.75 is spent in 1 releases, with this one it would be 1.5, the budget is 1" in lost
     assert len(Book.open(tmp_path / "ledger").entries) == 1
+
+
+def run_of(count):
+    return [replace(SPENDING, purpose=f"student {number + 1}") for number in range(count)]
+
+
+def test_the_releases_of_one_run_are_priced_and_written_together_or_not_at_all(tmp_path):
+    path = tmp_path / "ledger"
+    seen = []
+
+    def price(entries):
+        seen.append(len(entries))
+        return queries(entries)
+
+    with pytest.raises(PrivacyError, match=r"release of 120 queries.*would be 120, the budget is 119"):
+        reserve(Book.open(path), run_of(3), price=price, budget=119)
+    assert seen == [3]
+    assert not path.exists()
+    written = reserve(Book.open(path), run_of(3), price=price, budget=120)
+    assert [(each.number, each.together) for each in written] == [(1, 3), (2, 3), (3, 3)]
+    assert Book.open(path).entries == tuple(written)
+
+
+def test_an_entry_alone_is_written_as_it_always_was(tmp_path):
+    path = tmp_path / "ledger"
+    (entry,) = reserve(Book.open(path), run_of(1), price=queries, budget=40)
+    assert entry.together == 1
+    assert b"together" not in path.read_bytes()
+    line = path.read_bytes()
+    path.write_bytes(rehashed(line, together=1))
+    with pytest.raises(PrivacyError, match="its own digest does not fit"):
+        Book.open(path)
+
+
+@pytest.mark.parametrize("whole", [0, 1, 2])
+def test_a_run_written_in_part_is_cut_off_and_one_written_whole_counts(tmp_path, whole):
+    path = ledger_of(tmp_path, 2)
+    good, head = path.read_bytes(), head_of(path).read_bytes()
+    reserve(Book.open(path), run_of(3), price=queries, budget=1000)
+    lines = path.read_bytes()[len(good) :].splitlines(keepends=True)
+    after = head_of(path).read_bytes()
+    for torn in (b"", lines[whole][:-1], lines[whole][:40]):
+        if whole or torn:
+            path.write_bytes(good + b"".join(lines[:whole]) + torn)
+            head_of(path).write_bytes(head)
+            with pytest.warns(RuntimeWarning, match="nothing had been released"):
+                assert len(Book.open(path).entries) == 2
+            assert path.read_bytes() == good
+    path.write_bytes(good + b"".join(lines))
+    assert len(Book.open(path).entries) == 5
+    assert head_of(path).read_bytes() == after
+
+
+def test_part_of_a_run_that_the_head_knows_whole_is_damage(tmp_path):
+    path = ledger_of(tmp_path, 1)
+    reserve(Book.open(path), run_of(3), price=queries, budget=1000)
+    text = path.read_bytes()
+    path.write_bytes(b"".join(text.splitlines(keepends=True)[:3]))
+    with pytest.raises(PrivacyError, match="head counts 4 entries, the ledger holds 3"):
+        Book.open(path)
+
+
+def test_entries_that_do_not_belong_together_are_refused(tmp_path):
+    path = tmp_path / "ledger"
+    first = reserve(Book.open(path), run_of(2), price=queries, budget=1000)[0]
+    lone = json.loads(first.line) | {"number": 2, "previous": first.digest}
+    del lone["together"]
+    path.write_bytes(first.line + rehashed(json.dumps(lone)))
+    head_of(path).unlink()
+    with pytest.raises(PrivacyError, match="are not those that were written together"):
+        Book.open(path)
+    with pytest.raises(PrivacyError, match="One run has one owner, got north, south"):
+        reserve(Book.open(tmp_path / "other"), [SPENDING, replace(SPENDING, who="south")], price=queries, budget=1)
+    with pytest.raises(PrivacyError, match="One run has one owner, got no release"):
+        reserve(Book.open(tmp_path / "other"), [], price=queries, budget=1)

@@ -11,7 +11,7 @@ import pytest
 
 from fedkt import locks
 from fedkt.privacy import book as module
-from fedkt.privacy.book import Book, Spending
+from fedkt.privacy.book import Book, Spending, reserve
 
 SPENDING = Spending(
     who="north", purpose="", mechanism="laplace", scale={"gamma": 0.1}, queries=10, voters=5, classes=2, unit="record"
@@ -94,6 +94,26 @@ def test_dying_at_any_step_of_an_append_leaves_a_ledger_that_counts_enough(tmp_p
     assert set(counts) == {before, before + 1}
     assert len(counts) >= 10
     assert len(Book.open(path).entries) == before + 1
+
+
+@pytest.mark.parametrize("moment", ["before", "middle", "after"])
+def test_dying_at_any_step_of_a_run_of_three_leaves_all_of_it_or_nothing(tmp_path, monkeypatch, moment):
+    folders = iter(range(1000))
+
+    def fresh():
+        nonlocal path
+        path = tmp_path / f"{next(folders)}.jsonl"
+        Book.open(path).append(SPENDING)
+
+    path = None
+    counts = []
+    for _ in steps_until_done(
+        monkeypatch, moment, fresh, lambda: reserve(Book.open(path), [SPENDING] * 3, price=len, budget=9)
+    ):
+        counts.append(len(Book.open(path).entries))
+        assert Book.open(path).append(SPENDING).number == counts[-1] + 1
+    assert counts == sorted(counts)
+    assert set(counts) == {1, 4}
 
 
 @pytest.mark.parametrize("moment", ["before", "middle", "after"])

@@ -121,7 +121,7 @@ class FedKT(Algorithm):
         """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4)."""
         owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
         # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
-        prices = [price_together(releases, delta, adaptive=self.counts) for releases in owners]
+        prices = [price_together(releases, delta, adaptive=self.counts, first=len(releases)) for releases in owners]
         return max(prices, key=lambda each: each.epsilon) if prices else None
 
     def count_noise(self, public_rows: int) -> GaussianCounts | None:

@@ -110,7 +110,7 @@ def calibrated(
     for _ in range(MOST_TRIES):
         beside = counts_release(count_noise(noise, asked), classes)
         votes = Release(noise, asked, voters, classes, UNITS[level])
-        cost = price_together([votes, beside], delta, adaptive=True).epsilon
+        cost = price_together([votes, beside], delta, adaptive=True, first=2).epsilon
         if cost <= epsilon:
             return noise
         target *= 0.999 * epsilon / cost

@@ -117,7 +117,8 @@ def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
     if sent.epsilon is not None and sent.total_epsilon is not None and sent.releases is not None:
         stdout.print(
             f"Privacy: epsilon {rounded_up(sent.epsilon)} at delta {sent.delta:g} for one record, by the noise in it; "
-            f"epsilon {rounded_up(sent.total_epsilon)} by {plural(sent.releases, 'release')} in the ledger so far.",
+            f"a budget of epsilon {rounded_up(sent.total_epsilon)}, fixed beforehand, covers "
+            f"{plural(sent.releases, 'release')} in the ledger so far.",
             markup=False,
             highlight=False,
             soft_wrap=True,

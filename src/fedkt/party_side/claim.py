@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import cast
 
 from fedkt.algorithms.expert import COUNTS_STREAM
 from fedkt.algorithms.fedkt import number_of_queries
@@ -16,7 +15,7 @@ from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Diary
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Release
-from fedkt.privacy.book import Book, Entry, Spending, reserve
+from fedkt.privacy.book import Book, Spending, reserve
 from fedkt.privacy.ledger import COUNTS_PURPOSE, counts_release, named, same_spending, total_of
 from fedkt.privacy.statement import rounded_up
 
@@ -106,7 +105,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     due = [each for each in ours if not any(same_spending(entry, each) for entry in spent)]
     if not due:
         return
-    cost = total_of(cast("list[Entry]", [*spent, *due]), ledger.delta)
+    cost = total_of([*spent, *due], ledger.delta)
     if not cost <= budget:
         so_far = total_of(spent, ledger.delta)
         raise PrivacyError(
@@ -116,8 +115,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
             "new release; if you need the file of the last run again, send the one you kept. Else agree on a plan "
             f"with a larger budget, more noise or fewer queries. (Ledger: {book.path})"
         )
-    for each in due:
-        reserve(book, each, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
+    reserve(book, due, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
 
 
 def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool) -> None:
@@ -137,7 +135,7 @@ def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Pat
     for caution in cautions(plan.level, price, [rows]):
         diary.say(caution)
     diary.say(
-        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} is written into {path}, where all "
-        f"{plural(claim.releases, 'release')} so far cost epsilon {rounded_up(claim.total_epsilon)} together. Keep the "
-        "bundle: making it again is another release, which is charged again."
+        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} is written into {path}. A budget of epsilon "
+        f"{rounded_up(claim.total_epsilon)}, fixed beforehand, covers its {plural(claim.releases, 'release')} so far. "
+        "Keep the bundle: making it again is another release, which is charged again."
     )

@@ -6,11 +6,12 @@ line is found on reading, and then nothing more is released. Beside the ledger l
     <ledger>.head   how many entries there are and the digest of the last: a chain alone cannot miss its own end
     <ledger>.lock   held while the ledger is read or written; several processes may share one ledger
 
-An append writes the line, then the head, and only then returns; so after a kill or a power cut at any moment
+The releases of one run are written together, all of them or none: each entry says how many there are (`together`).
+Writing puts their lines on the disk, then the head, and only then returns; so after a kill or a power cut at any moment
 
-    the last line is incomplete    its release never happened; the line is cut off, with a warning
-    one entry more than the head   its release may not have happened; it counts as spent
-    fewer entries than the head    entries were lost: refused
+    the last lines are incomplete   their releases never happened; they are cut off, with a warning
+    one run more than the head      its releases may not have happened; they count as spent
+    fewer entries than the head     entries were lost: refused
 
 The ledger protects its owner against accidents and shows tampering. It does not protect anybody against its owner: who
 deletes the ledger and its head, or restores both from an old copy, starts again from there, and fools himself.
@@ -150,10 +151,13 @@ class Entry(Spending):
     """The digest of the entry before."""
     digest: str
     """SHA-256 of the canonical form of everything else."""
+    together: int = 1
+    """How many entries in a row, this one among them, were written as one; left out of the line where it is alone."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "number", whole("number", self.number, 1))
+        for what in ("number", "together"):
+            object.__setattr__(self, what, whole(what, getattr(self, what), 1))
         words("time", self.time)
         digest_or("previous", self.previous, FIRST)
         digest_or("digest", self.digest, FIRST)
@@ -161,25 +165,37 @@ class Entry(Spending):
     @property
     def line(self) -> bytes:
         """The entry as it stands in the file."""
-        return canonical(vars(self)) + b"\n"
+        said = dict(vars(self))
+        if self.together == 1:
+            del said["together"]
+        return canonical(said) + b"\n"
 
 
 ENTRY_FIELDS = {field.name for field in fields(Entry)}
 
 
-def entry_after(last: Entry | None, spending: Spending) -> Entry:
-    """The entry that writes `spending` down after the last one."""
+def entries_after(last: Entry | None, spendings: Sequence[Spending]) -> list[Entry]:
+    """The entries that write the spendings of one run down after the last one."""
+    made: list[Entry] = []
+    for spending in spendings:
+        made.append(_entry_after(made[-1] if made else last, spending, len(spendings)))
+    return made
+
+
+def _entry_after(last: Entry | None, spending: Spending, together: int) -> Entry:
     said: dict[str, Any] = {field.name: getattr(spending, field.name) for field in fields(Spending)}
     said["number"] = last.number + 1 if last else 1
     said["time"] = datetime.now(UTC).isoformat(timespec="seconds")
     said["previous"] = last.digest if last else FIRST
+    if together > 1:
+        said["together"] = together
     return Entry(**said, digest=hashlib.sha256(canonical(said)).hexdigest())
 
 
 def entry_from(said: Any, line: bytes, last: Entry | None) -> Entry:
     """The entry that a parsed line holds, refused unless it is, to the byte, what would have been written there."""
-    if not isinstance(said, dict) or set(said) != ENTRY_FIELDS:
-        odd = sorted(ENTRY_FIELDS ^ set(said)) if isinstance(said, dict) else []
+    if not isinstance(said, dict) or set(said) | {"together"} != ENTRY_FIELDS:
+        odd = sorted(ENTRY_FIELDS ^ (set(said) | {"together"})) if isinstance(said, dict) else []
         raise PrivacyError(
             f"the fields are not those of an entry (missing or unknown: {', '.join(odd)[:200] or 'all'})"
         )
@@ -229,6 +245,18 @@ def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> t
                 raise refusal(path, f"line {number}: {reason}") from reason
             start = end
     return entries, start, interrupted
+
+
+def whole_runs(path: Path, entries: Sequence[Entry]) -> list[int]:
+    """Where each run ends, in entries; the last may end beyond what there is: it was not written whole."""
+    ends = [0]
+    while ends[-1] < len(entries):
+        start = ends[-1]
+        run = entries[start : start + entries[start].together]
+        if any(each.together != run[0].together for each in run):
+            raise refusal(path, f"the entries from {start + 1} on are not those that were written together")
+        ends.append(start + run[0].together)
+    return ends
 
 
 def read_head(path: Path, head: Path) -> tuple[int, str]:
@@ -368,9 +396,13 @@ class Book:
         """The entry, on the disk: when this returns the release is spent, whatever happens next."""
         with locked(self.path):
             self._read()
-            entry = entry_after(self._entries[-1] if self._entries else None, spending)
-            self._write(entry)
+            (entry,) = self._after([spending])
+            self._write([entry])
         return entry
+
+    def _after(self, spendings: Sequence[Spending]) -> list[Entry]:
+        """The entries that would come next."""
+        return entries_after(self._entries[-1] if self._entries else None, spendings)
 
     def _read(self) -> None:
         """Read and check everything, and finish what an interrupted append began. Needs the lock."""
@@ -382,7 +414,14 @@ class Book:
         if count > len(entries):
             what = f"{interrupted}, though it had been written whole" if interrupted else "entries were removed"
             raise refusal(self.path, f"{what} (its head counts {count} entries, the ledger holds {len(entries)})")
-        if count < len(entries) - 1:
+        ends = whole_runs(self.path, entries)
+        if ends[-1] > len(entries) and count <= ends[-2]:
+            # Of a run that was written in part nothing was released.
+            there, wanted = len(entries) - ends[-2], ends.pop() - ends[-1]
+            interrupted = interrupted or f"{there} of {wanted} entries that belong together are there"
+            entries = entries[: ends[-1]]
+            end = sum(len(each.line) for each in entries)
+        if count not in ends[-2:]:
             raise refusal(self.path, f"it holds {len(entries)} entries, but its head counts {count}, or is missing")
         if digest != (entries[count - 1].digest if count else FIRST):
             raise refusal(self.path, f"entry {count} is not the one its head names")
@@ -395,28 +434,30 @@ class Book:
         self._entries, self._text = entries, text[:end]
 
     def _cut(self, end: int, interrupted: str) -> None:
-        """Cut off the interrupted line after byte `end`, and say so."""
+        """Cut off the interrupted lines after byte `end`, and say so."""
         os.truncate(self.path, end)
         write_durably(self.path, b"", os.O_APPEND, sync_folder=False)
         said = (
-            f"The ledger {self.path} ended in an interrupted write ({interrupted}), which was cut off. An entry is "
-            "whole on the disk before its votes are read, so nothing had been released for it."
+            f"The ledger {self.path} ended in an interrupted write ({interrupted}), which was cut off. The entries of "
+            "a run are whole on the disk before its votes are read, so nothing had been released for it."
         )
         self.repairs += (said,)
         warnings.warn(said, RuntimeWarning, stacklevel=4)
 
-    def _write(self, entry: Entry) -> None:
-        """Write the entry, then the head. Needs the lock and a ledger just read."""
-        line = entry.line
-        if len(line) > MAX_LINE or len(self._text) + len(line) > MAX_BYTES:
+    def _write(self, entries: Sequence[Entry]) -> None:
+        """Write the entries of one run, then the head. Needs the lock and a ledger just read."""
+        lines = [entry.line for entry in entries]
+        longest = max(map(len, lines))
+        if longest > MAX_LINE or len(self._text) + sum(map(len, lines)) > MAX_BYTES:
             raise PrivacyError(
-                f"Entry {entry.number} of {len(line):,} bytes does not fit into the ledger {self.path} (at most "
+                f"Entry {entries[0].number} of {longest:,} bytes does not fit into the ledger {self.path} (at most "
                 f"{MAX_LINE:,} bytes an entry, {MAX_BYTES:,} in all); nothing was written, nothing is released."
             )
-        write_durably(self.path, line, os.O_APPEND, sync_folder=not self._text)
-        self._write_head(entry)
-        self._entries.append(entry)
-        self._text += line
+        text = b"".join(lines)
+        write_durably(self.path, text, os.O_APPEND, sync_folder=not self._text)
+        self._write_head(entries[-1])
+        self._entries.extend(entries)
+        self._text += text
 
     def _write_head(self, last: Entry) -> None:
         """Name the last entry in the head: the old head or the new one, never half of one."""
@@ -427,27 +468,34 @@ class Book:
         sync(self.path.parent)
 
 
-def reserve(book: Book, spending: Spending, *, price: Callable[[Sequence[Entry]], float], budget: float) -> Entry:
-    """The entry, on the disk, if all entries of the same owner with it cost at most `budget`; else nothing is written.
+def reserve(
+    book: Book, spendings: Sequence[Spending], *, price: Callable[[Sequence[Entry]], float], budget: float
+) -> list[Entry]:
+    """The entries of one owner's run, on the disk, if all its entries with them cost at most `budget`; else none.
 
     Reading, pricing and writing happen under one lock: two processes cannot both slip under the budget. `price` must
     not touch the book.
     """
     if not budget >= 0:
         raise PrivacyError(f"A privacy budget is a number of at least 0, got {budget!r}; nothing is released.")
+    who = {spending.who for spending in spendings}
+    if len(who) != 1:
+        raise PrivacyError(f"One run has one owner, got {', '.join(sorted(who)) or 'no release'}; nothing is released.")
     with locked(book.path):
         book._read()
-        before = book.spent(who=spending.who)
-        entry = entry_after(book._entries[-1] if book._entries else None, spending)
-        cost = float(price([*before, entry]))
+        before = book.spent(who=spendings[0].who)
+        entries = book._after(spendings)
+        cost = float(price([*before, *entries]))
         # Also refuses a price that is no number.
         if not 0 <= cost <= budget:
             so_far = float(price(before)) if before else 0.0
+            noises = " and ".join(dict.fromkeys(entry.mechanism for entry in entries))
             raise PrivacyError(
-                f"The budget of {spending.who!r} does not cover this release of {entry.queries:,} queries with "
-                f"{entry.mechanism} noise: epsilon {so_far:.6g} is spent in {len(before)} releases, with this one it "
-                f"would be {cost:.6g}, the budget is {budget:.6g}. Nothing was written, nothing is released. Ask fewer "
-                f"queries, add more noise, or agree on a larger budget. (Ledger: {book.path})"
+                f"The budget of {entries[0].who!r} does not cover this release of "
+                f"{sum(entry.queries for entry in entries):,} queries with {noises} noise: epsilon {so_far:.6g} is "
+                f"spent in {len(before)} releases, with this one it would be {cost:.6g}, the budget is {budget:.6g}. "
+                "Nothing was written, nothing is released. Ask fewer queries, add more noise, or agree on a larger "
+                f"budget. (Ledger: {book.path})"
             )
-        book._write(entry)
-    return entry
+        book._write(entries)
+    return entries

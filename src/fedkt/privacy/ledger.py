@@ -24,6 +24,8 @@ from fedkt.votes import Labels, winners
 
 COUNTS_PURPOSE = "class counts"
 """What a party's class counts are called in a ledger."""
+NOISE_WORD = " (noise "
+"""Stands between a release's purpose and the name of the noise it was made with."""
 LEVELS = ("L0", "L1", "L2")
 UNITS: dict[str, Unit] = {"L1": "party", "L2": "record"}
 """Whom a level protects: at L1 a party with all its rows, at L2 one record of one party."""
@@ -138,7 +140,7 @@ class Ledger:
         before = self.book.spent(who=self.owner, plan=self.plan)
         if noise_key and any(same_spending(entry, spending) for entry in before):
             return
-        reserve(self.book, spending, price=lambda entries: total_of(entries, self.delta), budget=limit)
+        reserve(self.book, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
 
     def _counted(self, count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
         votes = np.asarray(count())
@@ -156,7 +158,7 @@ def counts_release(noise: GaussianCounts, classes: int, adjacency: Adjacency = "
 
 def named(purpose: str, noise_key: str) -> str:
     """What a ledger calls a release: its purpose, and which kept noise it was made with."""
-    return f"{purpose} (noise {noise_key})" if noise_key else purpose
+    return f"{purpose}{NOISE_WORD}{noise_key})" if noise_key else purpose
 
 
 def same_spending(entry: Entry, spending: Spending) -> bool:
@@ -164,20 +166,37 @@ def same_spending(entry: Entry, spending: Spending) -> bool:
     return all(getattr(entry, name) == getattr(spending, name) for name in Spending.__dataclass_fields__)
 
 
-def total_of(entries: Sequence[Entry], delta: float) -> float:
-    """ε of everything in a list of ledger entries; later releases may have been chosen by what earlier ones said."""
+def total_of(entries: Sequence[Spending], delta: float) -> float:
+    """ε of one owner's ledger entries: the least budget, fixed beforehand, at which a filter accepts them all.
+
+    Later releases may have been chosen by what earlier ones said; those of the first run were not. An entry whose noise
+    nobody would agree on today makes it infinite.
+    """
     from fedkt.privacy.mechanisms import make_noise
 
+    if not entries:
+        return 0.0
+    try:
+        noises = [make_noise(entry.mechanism, entry.scale, counts=True) for entry in entries]
+    except ConfigurationError:
+        return math.inf
     releases = [
-        Release(
-            make_noise(entry.mechanism, entry.scale, counts=True),
-            entry.queries,
-            entry.voters,
-            entry.classes,
-            entry.unit,
-            entry.adjacency,
-            entry.abstentions,
-        )
-        for entry in entries
+        Release(noise, entry.queries, entry.voters, entry.classes, entry.unit, entry.adjacency, entry.abstentions)
+        for noise, entry in zip(noises, entries, strict=True)
     ]
-    return price_together(releases, delta, adaptive=True).epsilon if releases else 0.0
+    return price_together(releases, delta, adaptive=True, first=first_run(entries)).epsilon
+
+
+def first_run(entries: Sequence[Spending]) -> int:
+    """How many entries of one owner, from the first on, were fixed together before any label was out.
+
+    What one plan releases in one run has as many purposes, and the plan fixes all of it; a purpose that comes again
+    begins the next run. Without a plan nothing is known but that the first release had none before it.
+    """
+    seen: set[str] = set()
+    for entry in entries:
+        purpose = entry.purpose.split(NOISE_WORD)[0]
+        if entry.plan != entries[0].plan or purpose in seen or (seen and not entry.plan):
+            break
+        seen.add(purpose)
+    return len(seen)

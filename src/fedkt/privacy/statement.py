@@ -56,7 +56,7 @@ class Statement:
     reproducible_noise: bool = False
     """The noise came from a seed: whoever knows it can take it off again."""
     total_epsilon: float | None = None
-    """What all releases of this owner's ledger cost together, this one included; None where there is no ledger."""
+    """The least budget, fixed beforehand, that covers all releases of this owner's ledger; None without a ledger."""
     releases: int | None = None
     counts: bool = False
     """Whether every party also told how many rows of each class it has: as they are at L0, with noise at L2."""
@@ -85,8 +85,8 @@ class Statement:
             words += f" With it every party's class counts left, with Gaussian noise (sigma {self.count_sigma:g} rows)."
         if self.total_epsilon is not None and self.releases is not None:
             words += (
-                f" This release alone; all {self.releases} in the ledger so far cost epsilon "
-                f"{rounded_up(self.total_epsilon)} together."
+                f" This release alone; all {self.releases} in the ledger so far are covered by a budget of epsilon "
+                f"{rounded_up(self.total_epsilon)} at the same delta, had it been fixed before the first."
             )
         else:
             words += " This run alone: other runs on the same rows add to it."

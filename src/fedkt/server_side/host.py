@@ -251,8 +251,8 @@ def reruns(ledger: Ledger) -> tuple[str, ...]:
     if ledger.book is None or total is None or total[1] < 2:
         return ()
     return (
-        f"The ledger {ledger.book.path.name} holds {total[1]} releases about these parties, which cost epsilon "
-        f"{rounded_up(total[0])} together at delta {ledger.delta:g}.",
+        f"The ledger {ledger.book.path.name} holds {total[1]} releases about these parties. A budget of "
+        f"epsilon {rounded_up(total[0])} at delta {ledger.delta:g}, fixed beforehand, covers all of them.",
     )
 
 

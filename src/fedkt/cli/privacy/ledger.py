@@ -93,5 +93,10 @@ def ledger(
             highlight=False,
             soft_wrap=True,
         )
+    if len(entries) > 1:
+        stdout.print(
+            "What several releases have spent is the least budget, fixed before the first, that lets all of them pass.",
+            soft_wrap=True,
+        )
     if not entries:
         stdout.print("Nothing has been spent.")

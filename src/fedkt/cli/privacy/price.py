@@ -70,7 +70,8 @@ def price(
         raise ConfigurationError("Labels and counts are priced together as a ledger does it: leave --accountant out.")
     else:
         # As a ledger prices it, to the last digit.
-        found = price_together([release, counts_release(GaussianCounts(count_sigma), classes)], delta, adaptive=True)
+        both = [release, counts_release(GaussianCounts(count_sigma), classes)]
+        found = price_together(both, delta, adaptive=True, first=len(both))
     if as_json:
         print_json(
             {

@@ -23,6 +23,10 @@ LARGEST_MU = 1e6
 """Beyond this ε is of the order 1e12: nobody is protected, and float64 gives out."""
 
 
+LARGEST_PURE = 500.0
+"""Beyond this e^{−ε} gives out as a chance."""
+
+
 def from_mu(mu: float, delta: float) -> float:
     """The ε of μ-GDP at δ, by bisection; the end returned is the one whose δ(ε) is small enough."""
     if not mu < LARGEST_MU:
@@ -38,6 +42,18 @@ def from_mu(mu: float, delta: float) -> float:
             break
         low, high = (low, middle) if delta_at(mu, middle) <= delta else (middle, high)
     return high
+
+
+def mu_of_pure(epsilon: float) -> float:
+    """The μ for which every ε-DP mechanism is μ-GDP: Φ(−μ/2) = 1/(1 + e^ε), rounded up; infinite where ε is large.
+
+    The trade-off of ε-DP is at least f(a) = max(1 − e^ε a, e^{−ε}(1 − a)), whose two lines meet at a = 1/(1 + e^ε). The
+    trade-off G of μ-GDP is convex, symmetric, 1 at a = 0, and meets the diagonal at Φ(−μ/2), so with this μ at the same
+    point. Between 0 and there G lies below its chord, which is the first line; by symmetry G ≤ f everywhere.
+    """
+    from scipy.special import expit, ndtri
+
+    return -2 * float(ndtri(expit(-epsilon))) * (1 + 1e-12) if epsilon < LARGEST_PURE else math.inf
 
 
 def epsilon(release: Release, delta: float) -> float:

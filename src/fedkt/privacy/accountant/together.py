@@ -2,14 +2,29 @@
 
 Sound answers, of which the smallest is taken: releases that differ only in their number of queries are one longer
 release, priced by every accountant; different ones add up by pure composition, by their Rényi curves, as Gaussian
-mechanisms (μ² adds up), or, each at its share of δ, by their own best prices.
+mechanisms (μ² adds up), or, each at its share of δ, by their own best prices. That is for releases whose figures were
+all fixed without looking at a label.
 
-The figures of all releases must be fixed without looking at earlier labels. Where they are chosen as one goes
-(`adaptive`), what is promised is that of a filter: a budget that every new release is checked against beforehand. That
-is sound for costs that are one number and add up on every path: pure ε (Rogers et al. 2016), ρ at all Rényi orders
-(Feldman and Zrnic 2021), μ² (Smith and Thakurta 2022). With one noise and the same voters only the number of
-queries is left to choose, and stopping before the largest that fits the budget is post-processing: then every
-accountant stays sound.
+**Releases chosen as one goes** (`adaptive`): whether there is another one, and with which noise, may hang on labels
+that are out. Then an ε is that of a filter: a budget B, fixed beforehand, that every new release is checked against
+with all earlier ones. A rule is such a filter alone if its cost never falls as releases are added and whatever it
+accepts is (B, its δ)-private however it was chosen:
+
+    pure        Σε, at δ = 0 (Rogers et al. 2016)
+    one kind    all releases have the noise, classes and voters of the first (fewer, where voters may abstain). Only the
+                number of queries is left to choose, and stopping before the largest that fits B is post-processing: any
+                accountant, each of which lets the queries themselves be chosen as one goes
+    gdp         Σμ² (Smith and Thakurta 2022), where the first run is Gaussian
+    zcdp        Σρ, D_α ≤ ρα at all orders (Feldman and Zrnic 2021), where it is not
+
+Accepting what *any* of these accepts is no rule of that kind. Let R_i be the outcomes whose releases rule i accepts and
+no earlier rule does. On R_i the releases are those of rule i's filter run alone, so P(E ∩ R_i) ≤ e^B Q(E ∩ R_i) + δ_i
+for every event E, and summed up P(E) ≤ e^B Q(E) + Σδ_i. So the shares must sum to δ, with a number of rules that no
+label can move: pure has none, `one kind` half of δ, and gdp or zcdp, by the first run's noise, the other half.
+
+The first run is fixed before any label is out, and so is whether anything beyond it can ever fit B. If not, nothing
+else is released, and its price at the whole δ is the promise. If so, the rule that accepts more accepts the first run
+too (its true cost is no larger), and the sum above covers both. Hence the first run alone is priced at δ.
 """
 
 from __future__ import annotations
@@ -51,10 +66,11 @@ def merged(releases: Sequence[Release]) -> list[Release]:
     return list(groups.values())
 
 
-def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool = False) -> Price:
+def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool = False, first: int = 1) -> Price:
     """The price of all releases at δ; its `release` is the first kind with all queries that were voted on.
 
-    `adaptive` keeps to what also holds, as a filter, when releases are chosen by what earlier ones said.
+    `adaptive` is for releases chosen by what earlier ones said, all but the `first` so many, which were fixed together
+    before any label was out: then ε is the least budget, fixed beforehand, whose filter accepts them all.
     """
     delta = check_delta(delta)
     kinds = {(each.unit, each.adjacency) for each in releases}
@@ -64,34 +80,94 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
             + "; ".join(sorted(f"{unit}, {adjacency}" for unit, adjacency in kinds))
             + ". Price each kind alone."
         )
-    groups = merged(releases)
-    if not groups:
+    asked = [each for each in releases if each.queries]
+    if not asked:
         raise PrivacyError("Nothing was released, so there is nothing to price.")
-    same = len({(each.voters, each.classes, each.abstentions) for each in releases}) == 1
-    if len(groups) == 1 and (same or not adaptive):
-        return price(groups[0], delta)
-    answers = {"pure": sum(each.queries * each.noise.pure() for each in groups)}
-    curves = np.array([rdp.curve(each) for each in groups])
     if adaptive:
-        # D_α ≤ ρα at every order of the grid, so one number bounds the whole curve and a filter can add it up.
-        answers["zcdp"] = rdp.from_curve((curves / rdp.orders()).max(axis=1).sum() * rdp.orders(), delta)
+        run = sum(each.queries > 0 for each in releases[:first])
+        return _as_one_goes(asked, max(1, run), delta)
+    groups = merged(asked)
+    if len(groups) == 1:
+        return price(groups[0], delta)
+    share = delta / len(groups)
+    answers = {
+        "pure": _pure(groups),
+        "rdp": rdp.from_curve(np.array([rdp.curve(each) for each in groups]).sum(axis=0), delta),
+        "gdp": _gaussian(groups, delta) if _all_gaussian(groups) else math.inf,
+        "shares of δ": sum(price(each, share).epsilon for each in groups),
+    }
+    return _smallest(answers, groups, delta)
+
+
+def _as_one_goes(asked: list[Release], run: int, delta: float) -> Price:
+    """The filter's price, where the first `run` releases were fixed together (see the top of this page)."""
+    groups, opening = merged(asked), asked[0]
+    alike = all(_of_kind(each, opening) for each in asked[1:])
+    if len(asked) == run:
+        # A first run of several kinds keeps to costs that a filter can add up: it goes on from there.
+        if alike:
+            return price(replace(opening, queries=sum(each.queries for each in asked)), delta)
+        known = {"pure": _pure(groups), "zcdp": _concentrated(groups, delta)}
+        known["gdp"] = _gaussian(groups, delta) if _all_gaussian(groups) else math.inf
+        return _smallest(known, groups, delta)
+    half = delta / 2
+    answers = {"pure": _pure(groups)}
+    if _all_gaussian(asked[:run]):
+        answers["gdp"] = _gaussian(groups, half)
     else:
-        answers["rdp"] = rdp.from_curve(curves.sum(axis=0), delta)
-    mu = math.sqrt(sum(_mu(each) ** 2 for each in groups))
-    answers["gdp"] = gdp.from_mu(mu, delta) if math.isfinite(mu) else math.inf
-    if not adaptive:
-        share = delta / len(groups)
-        answers["shares of δ"] = sum(price(each, share).epsilon for each in groups)
+        answers["zcdp"] = _concentrated(groups, half)
+    if alike:
+        found = price(replace(opening, queries=sum(each.queries for each in asked)), half)
+        if found.epsilon <= min(answers.values()):
+            return replace(found, delta=delta)
+    return _smallest(answers, groups, delta)
+
+
+def _of_kind(each: Release, opening: Release) -> bool:
+    """Whether a release could be more queries of the opening one: its votes are also votes of that one's voters."""
+    return (
+        each.noise == opening.noise
+        and not isinstance(each.noise, ConfidentGaussian)  # its cap holds for one release at a time
+        and each.classes == opening.classes
+        and (
+            (each.voters, each.abstentions) == (opening.voters, opening.abstentions)
+            or (opening.abstentions and each.voters <= opening.voters)
+        )
+    )
+
+
+def _all_gaussian(releases: Sequence[Release]) -> bool:
+    return all(isinstance(each.noise, (Gaussian, ConfidentGaussian)) for each in releases)
+
+
+def _smallest(answers: dict[str, float], groups: list[Release], delta: float) -> Price:
     best = min(answers, key=lambda name: answers[name])
     votes = [each for each in groups if not isinstance(each.noise, GaussianCounts)]
     whole = replace(votes[0], queries=sum(each.queries for each in votes)) if votes else groups[0]
-    return Price(answers[best], delta, f"{best} over {len(groups)} kinds of release", whole, answers)
+    many = f"{len(groups)} kind{'s' * (len(groups) > 1)} of release"
+    return Price(answers[best], delta, f"{best} over {many}", whole, answers)
+
+
+def _pure(groups: list[Release]) -> float:
+    return sum(each.queries * each.noise.pure() for each in groups)
+
+
+def _concentrated(groups: list[Release], delta: float) -> float:
+    """ε by Σρ: D_α ≤ ρα at every order of the grid, so one number bounds the whole curve and a filter can add it up."""
+    curves = np.array([rdp.curve(each) for each in groups])
+    return rdp.from_curve((curves / rdp.orders()).max(axis=1).sum() * rdp.orders(), delta)
+
+
+def _gaussian(groups: list[Release], delta: float) -> float:
+    """ε by Σμ²."""
+    mu = math.sqrt(sum(_mu(each) ** 2 for each in groups))
+    return gdp.from_mu(mu, delta) if math.isfinite(mu) else math.inf
 
 
 def _mu(release: Release) -> float:
-    """The μ of a release with Gaussian noise; infinite for the others."""
+    """The μ of a release."""
     if isinstance(release.noise, ConfidentGaussian):
         return release.noise.gdp_of(release.queries)
     if isinstance(release.noise, Gaussian):
         return math.sqrt(2 * release.queries) / release.noise.sigma
-    return math.inf
+    return math.sqrt(release.queries) * gdp.mu_of_pure(release.noise.pure())

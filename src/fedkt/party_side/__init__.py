@@ -20,8 +20,8 @@ from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress
 from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
-from fedkt.party_side.records import check_identity, data_digest, tell_of_records
 from fedkt.party_side.outbox import check_issue, packed_issue, sent_before
+from fedkt.party_side.records import check_identity, data_digest, tell_of_records
 from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan, file_digest
 from fedkt.privacy import Ledger

@@ -97,6 +97,12 @@ def write_npz(path: Path, own: Records, labelled: bool = True) -> Path:
     return path
 
 
+def write_npz_with_ids(path: Path, own: Records, labelled: bool = True) -> Path:
+    path = write_npz(path, own, labelled)
+    np.savez(path, **np.load(path), ids=np.array(own.names))
+    return path
+
+
 def write_libsvm(path: Path, own: Records, labelled: bool = True) -> Path:
     path = path.with_suffix(".libsvm")
     lines = [
@@ -138,13 +144,14 @@ KINDS = {
     "csv with ids": (write_csv, "patient", CLASSES),
     "parquet with ids": (write_parquet, "patient", CLASSES),
     "image folder": (write_folder, None, CLASSES),
+    "npz with ids": (write_npz_with_ids, None, CLASSES),
     "csv": (write_csv, None, CLASSES),
     "npz": (write_npz, None, CLASSES),
     "libsvm": (write_libsvm, None, NUMBERED),
     "idx": (write_idx, None, NUMBERED),
 }
 """A kind of file: how it is written, its column of identities, and what its classes are called."""
-OWN_IDENTITIES = ("csv with ids", "parquet with ids", "image folder")
+OWN_IDENTITIES = ("csv with ids", "parquet with ids", "image folder", "npz with ids")
 """Kinds whose records are told apart by something else than their places."""
 
 

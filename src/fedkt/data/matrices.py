@@ -36,19 +36,19 @@ class _Member:
 
 
 def read_npz(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
-    """The table in an NPZ file with arrays X (rows, columns) and, where there are any, y and names."""
+    """The table in an NPZ file with arrays X (rows, columns) and, where there are any, y, names and ids."""
     try:
         with path.open("rb") as stream:
             if stream.read(2) != b"PK":
                 raise ValueError("it does not begin as one does")
             with zipfile.ZipFile(stream) as archive:
-                heads = {name: _head(archive, name) for name in ("X", "y", "names")}
-                X, y, names = (heads[name] for name in ("X", "y", "names"))
-                _check_heads(path, X, y, names)
+                X, y, names, ids = (_head(archive, name) for name in ("X", "y", "names", "ids"))
+                _check_heads(path, X, names, {"label": y, "identity": ids})
                 assert X is not None
                 rows = _matrix(archive, X)
                 labels = None if y is None else _array(archive, y)
                 written = None if names is None else _array(archive, names)
+                told = None if ids is None else _as_texts(_array(archive, ids))
     # A damaged or encrypted archive shows in many ways, each with an exception of its own.
     except (ValueError, zipfile.BadZipFile, MemoryError, AttributeError, RuntimeError, struct.error, LookupError) as e:
         why = "an array holds Python objects" if "pickle" in str(e) else str(e)
@@ -63,7 +63,7 @@ def read_npz(path: Path, label: str | None = None, n_features: int | None = None
         if (label or "label") in columns:
             raise DataError(f"{path}: the label column {label or 'label'!r} is also the name of a column of X.")
         columns[label or "label"] = labels.astype(np.float64) if labels.dtype.kind in "iuf" else _as_texts(labels)
-    return Table(columns, str(path))
+    return Table(columns, str(path), ids=told)
 
 
 def _head(archive: zipfile.ZipFile, name: str) -> _Member | None:
@@ -85,7 +85,7 @@ def _head(archive: zipfile.ZipFile, name: str) -> _Member | None:
     return _Member(info, shape, by_column, dtype, start)
 
 
-def _check_heads(path: Path, X: _Member | None, y: _Member | None, names: _Member | None) -> None:
+def _check_heads(path: Path, X: _Member | None, names: _Member | None, by_row: dict[str, _Member | None]) -> None:
     """Refuses arrays that are no table, or one too large, before any of their content is unpacked."""
     if X is None:
         raise DataError(f"{path} has no array 'X'. Save it with np.savez(file, X=rows, y=labels, names=column_names).")
@@ -99,13 +99,18 @@ def _check_heads(path: Path, X: _Member | None, y: _Member | None, names: _Membe
         raise DataError(f"{path}: {math.prod(names.shape)} names for the {width} columns of X.")
     if names is not None and (names.dtype.kind not in "biufUS" or names.dtype.itemsize > MAX_NAME_BYTES):
         raise DataError(f"{path}: names are texts of at most {MAX_NAME_BYTES // 4} characters, got {names.dtype}.")
-    if y is not None and y.shape != (n_rows,):
-        raise DataError(f"{path}: y has one label per row, got shape {y.shape} for {n_rows} rows.")
-    if y is not None and (y.dtype.kind not in "biufUSmM" or y.dtype.itemsize > MAX_LABEL_BYTES):
-        raise DataError(
-            f"{path}: labels are numbers or texts of at most {MAX_LABEL_BYTES // 4:,} characters, got {y.dtype}."
-        )
-    each = width * _kept(X.dtype).itemsize + (0 if y is None else y.dtype.itemsize + 16)
+    each = width * _kept(X.dtype).itemsize
+    for what, member in by_row.items():
+        if member is None:
+            continue
+        if member.shape != (n_rows,):
+            raise DataError(f"{path}: there is one {what} per row, got shape {member.shape} for {n_rows} rows.")
+        if member.dtype.kind not in "biufUSmM" or member.dtype.itemsize > MAX_LABEL_BYTES:
+            raise DataError(
+                f"{path}: a {what} is a number or a text of at most {MAX_LABEL_BYTES // 4:,} characters, got "
+                f"{member.dtype}."
+            )
+        each += member.dtype.itemsize + 16
     check_growth(n_rows * each, path.stat().st_size, str(path))
 
 

@@ -38,6 +38,9 @@ from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.noise import counts, orders_above_one
 from fedkt.privacy.price import Floats
 
+ROUNDING = 2.0**-49
+"""A few ulps, upwards: the terms are sums of logarithms that nearly cancel."""
+
 
 def log_wrong(votes: ArrayLike, sigma: float) -> Floats:
     """ln q̃ of every query, q̃ ≥ Pr[label ≠ o*] = Σ_{o≠o*} Φ(−(v_o* − v_o)/(√2 σ)) (Proposition 7)."""
@@ -66,7 +69,7 @@ def winner(log_q: float, sigma: float, orders: ArrayLike) -> Floats:
     if log_a > log_b:
         return free
     total = np.logaddexp(right + (order - 1) * log_a, log_q + (order - 1) * log_b)
-    bound = np.maximum(total, 0.0) / (order - 1)
+    bound = (np.maximum(total, 0.0) + ROUNDING) / (order - 1)
     return np.where(order <= first, np.minimum(bound, free), free)
 
 
@@ -84,7 +87,8 @@ def threshold_moments(votes: ArrayLike, noise: ConfidentGaussian, orders: ArrayL
 
     def moment(side: float) -> Floats:
         logs = log_ndtr(side * above)[..., None]
-        return np.asarray(order * logs[:, :1] + (1 - order) * logs[:, 1:])
+        here, there = order * logs[:, :1], (1 - order) * logs[:, 1:]
+        return np.asarray(here + there + ROUNDING * (np.abs(here) + there))
 
     return moment(-1.0), moment(1.0)
 

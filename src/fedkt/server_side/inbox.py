@@ -83,7 +83,7 @@ def marked(path: Path) -> tuple[str, int, int]:
 
 def look(plan: Plan, path: Path) -> Arrival:
     """One file, checked from the outside in; a refusal is an answer, not an error."""
-    limits = Limits()
+    limits = Limits().share_of(len(plan.names))
     name = shown_name(path)
     try:
         data = read_at_most(path, limits.bundle_bytes)

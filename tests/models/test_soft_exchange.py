@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from fedkt.errors import ModelError
 from fedkt.models.base import FittedModel, fit_model
@@ -106,21 +109,26 @@ def test_a_model_that_names_one_class_and_finds_another_likelier_is_not_heard():
     assert said[1].tolist() == [[0.75, 0.25]] * 3
 
 
-@pytest.mark.parametrize(("numbers", "heard"), [([0.5, 0.5], True), ([0.49996, 0.50004], True), ([0.4999, 0.5001], False)])
+@pytest.mark.parametrize(
+    ("numbers", "heard"), [([0.5, 0.5], True), ([0.49996, 0.50004], True), ([0.4999, 0.5001], False)]
+)
 def test_a_near_tie_may_go_either_way(numbers, heard):
     (said,) = run_soft_models([soft_graph(numbers)], np.zeros((3, 2), np.float32), n_classes=2)
     assert isinstance(said, str) != heard
 
 
 def test_a_classifier_whose_label_is_not_its_likeliest_class_travels_without_probabilities():
-    class TwoTongues(FittedModel):
-        def predict_proba(self, X, n_classes):
-            return 1 - super().predict_proba(X, n_classes)
-
-    X, y, _, _ = table(load_breast_cancer, missing=None)
-    fine = fit_model(as_estimator("tree"), X, y, rng=np.random.default_rng(0))
-    model = TwoTongues(fine.estimator, fine.labels, fine.n_features)
-    assert not to_soft_onnx(model, n_features=30, n_classes=2, check_rows=X).soft
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=120) > 0.8).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        # Its probabilities are fitted to the scores afterwards, and not to where the label changes.
+        model = fit_model(SVC(probability=True, random_state=0), X, y, rng=rng)
+    assert (model.predict(X) != model.predict_proba(X, 2).argmax(axis=1)).any()
+    sent = to_soft_onnx(model, n_features=3, n_classes=2, check_rows=X)
+    assert not sent.soft
+    assert sent.predict(X).tolist() == model.predict(X).tolist()
 
 
 def test_models_with_and_without_probabilities_share_one_child(monkeypatch):

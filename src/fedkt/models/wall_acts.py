@@ -40,27 +40,27 @@ def acts(given: dict[str, Any]) -> dict[str, Callable[[], object]]:
     return {
         "read a file": lambda: os.open(f"{folder}/read", os.O_RDONLY),
         "write a file": lambda: os.open(f"{folder}/write", os.O_WRONLY | os.O_CREAT, 0o600),
-        "remove a file": lambda: os.unlink(f"{folder}/unlink") or True,
-        "rename a file": lambda: os.rename(f"{folder}/rename", f"{folder}/renamed") or True,
-        "cut a file off": lambda: os.truncate(f"{folder}/truncate", 0) or True,
-        "change a file's mode": lambda: os.chmod(f"{folder}/chmod", 0o777) or True,
+        "remove a file": lambda: os.unlink(f"{folder}/unlink"),
+        "rename a file": lambda: os.rename(f"{folder}/rename", f"{folder}/renamed"),
+        "cut a file off": lambda: os.truncate(f"{folder}/truncate", 0),
+        "change a file's mode": lambda: os.chmod(f"{folder}/chmod", 0o777),
         "mount a file system": lambda: mount(f"{folder}/mount".encode()),
         "reach the network": lambda: connect(given["port"]),
         "reach a local socket": lambda: connect(given["socket"]),
         "start a process": start,
         "start a program": lambda: os.posix_spawn(given["program"], [given["program"]], {}),
-        "signal the parent": lambda: os.kill(parent, 0) or True,
-        "trace the parent": lambda: system("ptrace", PTRACE_SEIZE, parent, None, None) + 1,
+        "signal the parent": lambda: os.kill(parent, 0),
+        "trace the parent": lambda: system("ptrace", PTRACE_SEIZE, parent, None, None),
         "read the parent's memory": lambda: spy(peek, parent, given["address"]) == given["secret"],
         "open the parent's memory": lambda: (
             os.pread(os.open(f"/proc/{parent}/mem", os.O_RDWR), 8, given["address"]) == given["secret"].encode()
         ),
-        "change the parent's limits": lambda: resource.prlimit(parent, resource.RLIMIT_CORE, (0, 0)) or True,
+        "change the parent's limits": lambda: resource.prlimit(parent, resource.RLIMIT_CORE, (0, 0)),
         "raise its own limits": more_processes,
         "make memory that can be executed": lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC),
         "ask for keys": lambda: system("syscall", keyctl, 0, -3, 1),
-        "use io_uring": lambda: system("syscall", ring, 1, ctypes.create_string_buffer(120)) + 1,
-        "enter a namespace": lambda: system("unshare", CLONE_NEW_USER) + 1,
+        "use io_uring": lambda: system("syscall", ring, 1, ctypes.create_string_buffer(120)),
+        "enter a namespace": lambda: system("unshare", CLONE_NEW_USER),
     }
 
 

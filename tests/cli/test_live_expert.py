@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 
 from fedkt.bundle import pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
+from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.party_side import capped
 from fedkt.plan import read_plan
@@ -84,6 +85,12 @@ def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monk
     agreed = plan.model_copy(update={"models": plan.models.model_copy(update={"parties": families})})
     monkeypatch.setattr("fedkt.models.catalogue.find_spec", lambda name: None)
     assert [agreed.calibrated(name) for name in NAMES] == [True, True, True]
+
+
+def test_a_server_gives_each_party_its_part_of_the_time(federation, monkeypatch):
+    monkeypatch.setattr("fedkt.server_side.inbox.Limits", lambda: Limits(run_cpu_seconds=300))
+    (student,) = look(read_plan(federation / "plan.toml"), federation / "inbox" / "north.fedkt").bundle.models
+    assert student.limits.party_cpu_seconds == 100
 
 
 def test_a_bundle_with_counts_can_be_looked_into(federation):

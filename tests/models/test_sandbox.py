@@ -156,6 +156,25 @@ def test_a_child_that_only_waits_is_stopped_by_what_its_models_may_take_together
     assert "those before it ran for more than 1 seconds together" in answers[0]
 
 
+def test_whoever_was_slow_is_named_and_the_others_vote(good):
+    pytest.importorskip("resource")
+    from fedkt.algorithms import FedKT
+    from fedkt.bundle import Bundle
+    from fedkt.federation import Diary, Server
+    from fedkt.models.exchange import OnnxModel
+
+    limits = Limits(cpu_seconds=60, party_cpu_seconds=1, wall_seconds=600)
+    sent = {"quick": good[0], "slow": endless()}
+    bundles = [Bundle(name, ("a", "b"), (OnnxModel(data, 3, 2, limits=limits),)) for name, data in sent.items()]
+    diary = Diary()
+    server = Server(ROWS, ("a", "b"), 0, diary=diary)
+    heard = [bundle.sender for bundle, _ in FedKT("tree").heard(server, bundles)]
+    assert heard == ["quick"]
+    assert list(diary.figures["silent"]) == ["slow"]
+    assert "Party 'slow' does not vote" in diary.figures["silent"]["slow"]
+    assert "more than 1 seconds of CPU time" in diary.figures["silent"]["slow"]
+
+
 @pytest.mark.parametrize(("parties", "seconds"), [(1, 600), (24, 600), (25, 576), (1_000, 14), (100_000, 1)])
 def test_a_party_has_an_equal_part_of_what_a_vote_may_take(parties, seconds):
     assert Limits().share_of(parties).party_cpu_seconds == seconds
@@ -242,7 +261,10 @@ def test_rows_and_models_are_on_no_disk(good, monkeypatch):
 
 
 def test_where_there_are_no_files_in_memory_the_rows_lie_in_a_folder_of_their_own(good, monkeypatch):
-    monkeypatch.delattr(os, "memfd_create", raising=False)
+    def refused(*_):
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(os, "memfd_create", refused, raising=False)
     np.testing.assert_array_equal(run_models([good[0]], ROWS, n_classes=2)[0], good[1])
 
 

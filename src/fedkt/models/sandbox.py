@@ -89,7 +89,7 @@ def ask_models(
     if not models:
         return answers
     with ExitStack() as held:
-        where = [held.enter_context(_handed_over(each)) for each in (table.data, b"".join(models))]
+        where = [held.enter_context(_handed_over(each)) for each in ([table.data], models)]
         request = {
             "parent": os.getpid(),
             "rows": where[0],
@@ -116,25 +116,41 @@ def ask_models(
 
 
 @contextmanager
-def _handed_over(data: bytes | memoryview) -> Iterator[int | str]:
+def _handed_over(parts: Sequence[bytes | memoryview]) -> Iterator[int | str]:
     """Where the child finds the data: a descriptor that it inherits, or where there is no such thing a path."""
-    if hasattr(os, "memfd_create"):
-        import fcntl
-
-        descriptor = os.memfd_create("fedkt", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    descriptor = _memory_file()
+    if descriptor is not None:
         try:
             with open(descriptor, "wb", closefd=False) as file:
-                file.write(data)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+                file.writelines(parts)
+            _seal(descriptor)
             yield descriptor
         finally:
             os.close(descriptor)
         return
     with tempfile.TemporaryDirectory(prefix="fedkt-") as folder:
         path = Path(folder) / "data"
-        path.write_bytes(data)
+        with path.open("wb") as file:
+            file.writelines(parts)
         yield str(path)
+
+
+def _memory_file() -> int | None:
+    """A file that is in memory only, None where the system has or allows none."""
+    if sys.platform != "linux":
+        return None
+    with suppress(AttributeError, OSError):
+        return os.memfd_create("fedkt", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    return None
+
+
+def _seal(descriptor: int) -> None:
+    """From now on nobody can change the file in memory; who reads it begins at its beginning."""
+    if sys.platform == "linux":
+        import fcntl
+
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
 
 
 @contextmanager

@@ -6,13 +6,18 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from fedkt.bundle import pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
+from fedkt.models.onnx_rules import Limits
+from fedkt.models.prediction import probabilities_of_all
 from fedkt.party_side import capped
 from fedkt.plan import read_plan
 from fedkt.plan.reading import parse_plan
+from fedkt.server_side.host import labels_of
 from fedkt.server_side.inbox import look
 from fedkt.server_side.inspection import describe_file
 from live_federation import NAMES, build, new_plan, party, server
@@ -82,6 +87,12 @@ def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monk
     assert [agreed.calibrated(name) for name in NAMES] == [True, True, True]
 
 
+def test_a_server_gives_each_party_its_part_of_the_time(federation, monkeypatch):
+    monkeypatch.setattr("fedkt.server_side.inbox.Limits", lambda: Limits(run_cpu_seconds=300))
+    (student,) = look(read_plan(federation / "plan.toml"), federation / "inbox" / "north.fedkt").bundle.models
+    assert student.limits.party_cpu_seconds == 100
+
+
 def test_a_bundle_with_counts_can_be_looked_into(federation):
     for more in ((), (federation / "plan.toml",)):
         seen = describe_file(federation / "inbox" / "north.fedkt", *map(read_plan, more))
@@ -105,6 +116,41 @@ def test_more_rows_than_were_agreed_on_are_not_believed(federation, tmp_path):
     (tmp_path / "inbox" / "north.fedkt").write_bytes(repacked(boast))
     with pytest.raises(BundleError, match="more than the 60 agreed on"):
         server(tmp_path)
+
+
+def reversed_certainty(student):
+    """A student with the label it had, and one minus the probabilities."""
+    proto = onnx.ModelProto.FromString(student.data)
+    for node in proto.graph.node:
+        node.output[:] = ["was" if each == "probability" else each for each in node.output]
+    proto.graph.initializer.append(numpy_helper.from_array(np.float32(1), "one"))
+    proto.graph.node.append(helper.make_node("Sub", ["one", "was"], ["probability"]))
+    return replace(student, data=proto.SerializeToString(deterministic=True))
+
+
+def test_a_student_that_votes_otherwise_than_it_is_measured_is_not_heard(federation, tmp_path):
+    (tmp_path / "inbox").mkdir()
+    for name in ("plan.toml", "public.csv", "test.csv", "inbox/south.fedkt", "inbox/west.fedkt"):
+        (tmp_path / name).write_bytes((federation / name).read_bytes())
+    sent = bundle_of(federation, "north")
+    liar = replace(sent, models=tuple(map(reversed_certainty, sent.models)))
+    (tmp_path / "inbox" / "north.fedkt").write_bytes(repacked(liar))
+    made = json.loads(server(tmp_path, "--test", tmp_path / "test.csv", "--min-parties", "2", "--json").out)
+    assert made["missing"] == ["north"]
+    (reason,) = [each["reason"] for each in made["bundles"] if each["party"] == "north"]
+    assert "Party 'north' does not vote" in reason
+    assert "likelier" in reason
+
+
+def test_what_votes_is_what_is_measured(federation):
+    """By their probabilities; a label beside them that says something else is not asked."""
+    sent = bundle_of(federation, "north")
+    X = np.random.default_rng(0).normal(size=(20, sent.models[0].n_features)).astype(np.float32)
+    (measured,) = labels_of(sent, X)
+    (said,) = probabilities_of_all(sent.models, X, 2)
+    assert measured.tolist() == said.argmax(axis=1).tolist()
+    (refused,) = labels_of(replace(sent, models=tuple(map(reversed_certainty, sent.models))), X)
+    assert "likelier" in refused
 
 
 def plan_lines(folder):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from fedkt.errors import ModelError
 from fedkt.models.base import FittedModel, fit_model
@@ -93,10 +96,59 @@ def soft_graph(probability, *, name="probability", kind=TensorProto.FLOAT, shape
 
 
 def test_a_graph_as_it_should_be_is_run():
-    data = soft_graph([0.25, 0.75])
+    data = soft_graph([0.75, 0.25])
     assert check_graph(data, n_features=2, n_classes=2, soft=True).soft
     (said,) = run_soft_models([data], np.zeros((3, 2), np.float32), n_classes=2)
-    assert said.tolist() == [[0.25, 0.75]] * 3
+    assert said.tolist() == [[0.75, 0.25]] * 3
+
+
+def test_a_model_that_names_one_class_and_finds_another_likelier_is_not_heard():
+    rows = np.zeros((3, 2), np.float32)
+    said = run_soft_models([soft_graph([0.25, 0.75]), soft_graph([0.75, 0.25])], rows, n_classes=2)
+    assert said[0] == "it gives the label 0 to row 0 but finds 1 likelier, and so on 3 of 3 rows."
+    assert said[1].tolist() == [[0.75, 0.25]] * 3
+
+
+@pytest.mark.parametrize(
+    ("numbers", "heard"), [([0.5, 0.5], True), ([0.49996, 0.50004], True), ([0.4999, 0.5001], False)]
+)
+def test_a_near_tie_may_go_either_way(numbers, heard):
+    (said,) = run_soft_models([soft_graph(numbers)], np.zeros((3, 2), np.float32), n_classes=2)
+    assert isinstance(said, str) != heard
+
+
+def test_a_classifier_whose_label_is_not_its_likeliest_class_travels_without_probabilities():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(size=120) > 0.8).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        # Its probabilities are fitted to the scores afterwards, and not to where the label changes.
+        model = fit_model(SVC(probability=True, random_state=0), X, y, rng=rng)
+    assert (model.predict(X) != model.predict_proba(X, 2).argmax(axis=1)).any()
+    sent = to_soft_onnx(model, n_features=3, n_classes=2, check_rows=X)
+    assert not sent.soft
+    assert sent.predict(X).tolist() == model.predict(X).tolist()
+
+
+def test_models_with_and_without_probabilities_share_one_child(monkeypatch):
+    from fedkt.models import sandbox
+
+    started = []
+    popen = sandbox.subprocess.Popen
+    monkeypatch.setattr(sandbox.subprocess, "Popen", lambda *a, **k: started.append(1) or popen(*a, **k))
+    X, y, _, n_classes = table(load_digits, missing=None)
+    only_names = to_soft_onnx(
+        fit_model(as_estimator("svm"), X, y, rng=np.random.default_rng(0)),
+        n_features=64,
+        n_classes=n_classes,
+        check_rows=X,
+    )
+    constant = to_soft_onnx(FittedModel(None, np.array([2]), 64), n_features=64, n_classes=n_classes, check_rows=X)
+    hard, soft = probabilities_of_all([only_names, constant], X[:5], n_classes)
+    assert hard.argmax(axis=1).tolist() == only_names.predict(X[:5]).tolist()
+    assert soft.tolist() == [[0, 0, 1, 0, 0, 0, 0, 0, 0, 0]] * 5
+    assert len(started) == 2, "one for both, and one for predict"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from fedkt.federation import Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
-from fedkt.models.prediction import predict_all, probabilities_of_all, says_how_sure
+from fedkt.models.prediction import probabilities_of_all, says_how_sure
 from fedkt.parallel import Progress, part_of
 from fedkt.privacy import Release
 from fedkt.privacy.gaussian import GaussianCounts
@@ -298,12 +298,4 @@ def describe(server: Server, voting: Sequence[Bundle], counts: Matrix, says: str
 def ask_opinions(task: tuple[Sequence[Any], Any, int]) -> list[NDArray[np.float32] | str]:
     """What each of one party's students says about the public rows, as a distribution over the classes; or why not."""
     models, public, n_classes = task
-    sure = [says_how_sure(model) for model in models]
-    soft = iter(probabilities_of_all([each for each, yes in zip(models, sure, strict=True) if yes], public, n_classes))
-    hard = iter(predict_all([each for each, yes in zip(models, sure, strict=True) if not yes], public))
-    certain = np.eye(n_classes, dtype=np.float32)
-    said: list[NDArray[np.float32] | str] = []
-    for yes in sure:
-        answer = next(soft) if yes else next(hard)
-        said.append(answer if yes or isinstance(answer, str) else certain[answer])  # type: ignore[arg-type]
-    return said
+    return probabilities_of_all(models, public, n_classes)

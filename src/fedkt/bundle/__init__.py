@@ -215,7 +215,7 @@ def unpack(
         if not_mine and not graph.soft:
             raise BundleError(f"{who}: {entry.name} is refused: it does not say how sure it is.")
         name = f"model {place} of {manifest.party!r}"
-        models.append(OnnxModel(graph.data, n_features, outputs, name, soft=graph.soft))
+        models.append(OnnxModel(graph.data, n_features, outputs, name, soft=graph.soft, limits=bounds))
     return Bundle(
         manifest.party,
         tuple(classes),

@@ -8,7 +8,21 @@ import sys
 
 import typer
 
-from fedkt.cli import compare, datasets, demo, inspect, keys, paper, party, plan, predict, privacy, server, simulate
+from fedkt.cli import (
+    compare,
+    datasets,
+    demo,
+    doctor,
+    inspect,
+    keys,
+    paper,
+    party,
+    plan,
+    predict,
+    privacy,
+    server,
+    simulate,
+)
 from fedkt.cli.output import complain
 from fedkt.errors import FedKTError
 
@@ -39,6 +53,7 @@ app.command(rich_help_panel=LIVE)(server.server)
 app.command(rich_help_panel=LIVE)(inspect.inspect)
 app.command(rich_help_panel=LIVE)(predict.predict)
 app.add_typer(privacy.app, name="privacy", rich_help_panel=PROMISE)
+app.command(rich_help_panel=PROMISE)(doctor.doctor)
 
 
 @app.callback(invoke_without_command=True)

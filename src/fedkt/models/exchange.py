@@ -47,13 +47,15 @@ class OnnxModel:
     """What messages call it."""
     soft: bool = False
     """Whether it also says how sure it is."""
+    limits: Limits = field(default_factory=Limits, repr=False)
+    """What it may take when it is run, together with the other models of its party."""
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """The index of the agreed class predicted for each row, computed in a child process with limits."""
         from fedkt.models.sandbox import run_models
 
         rows = float_rows(X, self.n_features)
-        answer = run_models([self.data], rows, n_classes=self.n_classes, limits=Limits())[0]
+        answer = run_models([self.data], rows, n_classes=self.n_classes, limits=self.limits)[0]
         if isinstance(answer, str):
             raise ModelError(f"{self.name} could not be run: {answer}")
         return answer
@@ -75,14 +77,18 @@ def to_soft_onnx(
 
     If it cannot be had, without them; or not at all where it `must`.
     """
+    from fedkt.models.sandbox import two_tongues
+
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
     # Whatever a converter raises: the label alone travels anyway, or is refused in words.
     with suppress(Exception):
         made = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
         data = check_graph(made, n_features=n_features, n_classes=n_classes, soft=True).data
-        same = _differences(model, rows, model.predict(rows), _run_own(data, rows)) == 0
-        said = _run_own(data, rows, n_classes)
-        if same and np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY:
+        label, said = _said_by_own(data, rows, n_classes)
+        near = np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY
+        # A receiver hears nobody whose label is not the likeliest class, as with Platt's scaling of an SVC.
+        honest = not two_tongues(label, said)
+        if near and honest and _differences(model, rows, model.predict(rows), label) == 0:
             return OnnxModel(data, n_features, n_classes, _name(model), soft=True)
     if must:
         raise ModelError(
@@ -161,11 +167,19 @@ def _run_own(data: bytes, rows: NDArray[np.float32], n_classes: int = 0) -> NDAr
 
     Labels, or where the number of classes is given their probabilities.
     """
+    return _said_by_own(data, rows, n_classes)[1 if n_classes else 0]
+
+
+def _said_by_own(data: bytes, rows: NDArray[np.float32], n_classes: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Labels and probabilities, as far as there are any, of our own graph."""
     from fedkt.models.sandbox_child import open_session, predict_blocks
 
-    parts = list(predict_blocks(open_session(data), rows, n_classes))
-    empty = np.empty((0, n_classes), np.float32) if n_classes else np.empty(0, dtype=np.int64)
-    return np.concatenate(parts) if parts else empty
+    labels, sure = [np.empty(0, np.int64)], [np.empty((0, n_classes), np.float32)]
+    for label, probability in predict_blocks(open_session(data), rows, n_classes):
+        labels.append(label)
+        if probability is not None:
+            sure.append(probability)
+    return np.concatenate(labels), np.concatenate(sure)
 
 
 def _graph_bytes(

@@ -9,7 +9,7 @@ what was parsed: bytes that another reader would take for something else do not 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,15 @@ class Limits:
     """Per model."""
     wall_seconds: float = 300.0
     """Per model."""
+    party_cpu_seconds: int = 600
+    """All models of a party together, each time they are asked: for the vote, and to be measured."""
+    run_cpu_seconds: int = 4 * 3_600
+    """All parties of a server's vote together; each may have an equal part of it at most."""
+
+    def share_of(self, parties: int) -> Limits:
+        """The limits of one of so many parties."""
+        part = max(1, self.run_cpu_seconds // max(1, parties))
+        return replace(self, party_cpu_seconds=min(self.party_cpu_seconds, part))
 
 
 @dataclass(frozen=True)

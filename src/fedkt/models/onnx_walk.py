@@ -117,7 +117,9 @@ def _check_content(data: bytes, start: int, end: int, form: str, kind: str, left
     size = end - start
     if form in TEXT_BYTES:
         if size > TEXT_BYTES[form]:
-            raise ModelError(f"a {kind} of the model has a text of {size} bytes; at most {TEXT_BYTES[form]} are read.")
+            raise ModelError(
+                f"the model has a text of {size} bytes in its {kind}; at most {TEXT_BYTES[form]} are read."
+            )
         if not _is_text(data[start:end]):
             raise ModelError(f"the model is damaged: a {kind} has a name that is not text.")
     elif form == "numbers":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedkt.errors import FedKTError
 from fedkt.models.base import FittedModel, Model
 from fedkt.models.exchange import OnnxModel
-from fedkt.models.sandbox import checked_probabilities, run_models, run_soft_models
+from fedkt.models.sandbox import ask_models, checked_probabilities, run_models
 
 
 def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | str]:
@@ -26,6 +26,7 @@ def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | 
             [model.data for _, model in received],
             np.asarray(rows, dtype=np.float32),
             n_classes=received[0][1].n_classes,
+            limits=received[0][1].limits,
         )
         for (place, _), result in zip(received, results, strict=True):
             answers[place] = result
@@ -46,18 +47,38 @@ def says_how_sure(model: Model) -> bool:
 
 
 def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> list[NDArray[np.float32] | str]:
-    """How probable each model finds each class of each row, or the reason why it does not say."""
+    """How probable each model finds each class of each row, or the reason why it does not say.
+
+    One that only names a class is sure of it. Models that were received run together in one limited child process.
+    """
     answers: list[NDArray[np.float32] | str] = [""] * len(models)
     received = [(place, model) for place, model in enumerate(models) if isinstance(model, OnnxModel)]
     if received:
-        table = np.asarray(rows, dtype=np.float32)
-        results = run_soft_models([model.data for _, model in received], table, n_classes=n_classes)
+        results = ask_models(
+            [model.data for _, model in received],
+            np.asarray(rows, dtype=np.float32),
+            n_classes=n_classes,
+            soft=[model.soft for _, model in received],
+            limits=received[0][1].limits,
+        )
         for (place, _), result in zip(received, results, strict=True):
-            answers[place] = result
+            if isinstance(result, str):
+                answers[place] = result
+            else:
+                labels, sure = result
+                answers[place] = certain(labels, n_classes) if sure is None else sure
     for place, model in enumerate(models):
         if isinstance(model, FittedModel):
             try:
-                answers[place] = checked_probabilities(model.predict_proba(rows, n_classes))
+                if says_how_sure(model):
+                    answers[place] = checked_probabilities(model.predict_proba(rows, n_classes))
+                else:
+                    answers[place] = certain(model.predict(rows), n_classes)
             except Exception as reason:  # whatever an arbitrary estimator raises
                 answers[place] = f"{type(reason).__name__}: {reason}"
     return answers
+
+
+def certain(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float32]:
+    """All of the probability on the class that is named."""
+    return np.eye(n_classes, dtype=np.float32)[labels]

@@ -1,9 +1,9 @@
 """The program that runs received models: numpy, onnxruntime and limits, nothing else of fedkt.
 
 It is started as a file, `python -I sandbox_child.py`, so that importing the package costs nothing here. It reads one
-line of JSON from its standard input, the rows and the models from two files of its working directory, and answers on
-its standard output with one line of JSON per model, followed by the labels as little-endian int64, or by the
-probabilities as float32 where the request names a number of classes.
+line of JSON from its standard input, which says where the rows and the models are, raises its walls, and answers on its
+standard output: one line that says which walls stand, and per model one line of JSON, the labels as little-endian int64
+and, where the request names a number of classes for it, the probabilities as float32.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ A convolution of 64 channels makes tens of numbers of each it is given, so wide 
 
 
 def runtime() -> Any:
-    """onnxruntime, which is imported nowhere else: since 1.29 it reports home from its import on, unless told not to."""
+    """onnxruntime, imported nowhere else: since 1.29 it reports home from its import on, unless told not to."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
@@ -52,72 +52,43 @@ def open_session(data: bytes) -> Any:
     return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
-def predict_blocks(session: Any, rows: NDArray[np.float32], n_classes: int = 0) -> Iterator[NDArray[Any]]:
-    """The labels of the rows, block by block, or with a number of classes the probability of each.
+def predict_blocks(
+    session: Any, rows: NDArray[np.float32], n_classes: int = 0
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32] | None]]:
+    """The labels of the rows, block by block, and with a number of classes the probability of each.
 
     A graph that answers with anything else is a ValueError.
     """
     most = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(1, rows.shape[1])))
+    wanted = ["label", "probability"] if n_classes else ["label"]
     for start in range(0, len(rows), most):
         block = np.ascontiguousarray(rows[start : start + most])
-        if n_classes:
-            answer = session.run(["probability"], {"rows": block})[0]
-            if (
-                not isinstance(answer, np.ndarray)
-                or answer.dtype != np.float32
-                or answer.shape != (len(block), n_classes)
-            ):
-                raise ValueError(f"the answer to {len(block)} rows is not one float32 probability per row and class")
-            yield answer
-            continue
-        answer = session.run(["label"], {"rows": block})[0]
-        if not isinstance(answer, np.ndarray) or answer.dtype != np.int64 or answer.shape != (len(block),):
+        label, *sure = session.run(wanted, {"rows": block})
+        if not isinstance(label, np.ndarray) or label.dtype != np.int64 or label.shape != (len(block),):
             raise ValueError(f"the answer to {len(block)} rows is not one int64 label per row")
-        yield answer
+        for each in sure:
+            if not isinstance(each, np.ndarray) or each.dtype != np.float32 or each.shape != (len(block), n_classes):
+                raise ValueError(f"the answer to {len(block)} rows is not one float32 probability per row and class")
+        yield label, sure[0] if sure else None
 
 
-def set_limits(memory: int, cpu: int, models: int) -> None:
-    """Memory, CPU time, files and processes of this process bounded, as far as the platform knows such limits."""
-    try:
-        import resource
-    except ImportError:
-        return
-    used = 0
-    if sys.platform == "linux":
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-    wanted = {
-        "RLIMIT_CORE": (0, 0),
-        "RLIMIT_FSIZE": (0, 0),
-        "RLIMIT_NPROC": (0, 0),
-        "RLIMIT_AS": (used + memory, used + memory),
-        "RLIMIT_CPU": (cpu, cpu * (models + 1)),
-        "RLIMIT_NOFILE": (0, 0),
-    }
-    for name, values in wanted.items():
-        try:
-            resource.setrlimit(getattr(resource, name), values)
-        except (AttributeError, ValueError, OSError):
-            # macOS knows fewer of them, and a stricter limit may already hold.
-            continue
+def load_walls() -> Any:
+    """The module beside this file, without the package around it."""
+    import importlib.util
 
-
-def allow_more_cpu(cpu: int) -> None:
-    """The CPU limit counted from now: one model's time is not another's."""
-    try:
-        import resource
-
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        soft = int(usage.ru_utime + usage.ru_stime) + 1 + cpu
-        resource.setrlimit(resource.RLIMIT_CPU, (soft if hard < 0 else min(soft, hard), hard))
-    except (ImportError, ValueError, OSError):
-        return
+    found = importlib.util.spec_from_file_location("walls", os.path.join(os.path.dirname(__file__), "walls.py"))
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 def serve() -> None:
     """Answers one request from standard input."""
     request = json.loads(sys.stdin.buffer.readline(1_000_000))
+    walls = load_walls()
+    walls.die_with(request["parent"])
     # Replies get a descriptor of their own: whatever a library prints must not end up among the labels.
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -125,27 +96,34 @@ def serve() -> None:
         os.dup2(nowhere, descriptor)
     runtime().set_default_logger_severity(4)
     n_rows, n_features = request["shape"]
-    rows = np.memmap("rows", np.float32, "r", shape=(n_rows, n_features)) if n_rows else np.empty((0, n_features), "f4")
-    with open("models", "rb") as models:
-        set_limits(request["memory"], request["cpu"], len(request["sizes"]))
-        replies.write(b"{}\n")
-        for size in request["sizes"]:
-            allow_more_cpu(request["cpu"])
-            try:
-                session = open_session(models.read(size))
-                kind = "<f4" if request["classes"] else "<i8"
-                labels = b"".join(
-                    block.astype(kind).tobytes() for block in predict_blocks(session, rows, request["classes"])
-                )
-                reply = {"rows": n_rows}
-            except MemoryError:
-                labels, reply = b"", {"reason": "it asked for more memory than allowed"}
-            except BaseException as reason:
-                labels, reply = b"", {"reason": f"{type(reason).__name__}: {str(reason)[:300]}"}
-            message = json.dumps(reply).encode() + b"\n" + labels
+    rows = np.empty((0, n_features), np.float32)
+    if n_rows:
+        with open(request["rows"], "rb") as file:
+            # A copy on write, because sealed memory cannot be mapped otherwise before Linux 6.7.
+            rows = np.memmap(file, np.float32, "c", shape=(n_rows, n_features))
+    with open(request["models"], "rb") as models:
+        bounds = {name: request[name] for name in ("memory", "cpu", "budget")}
+        standing = walls.raise_walls(**bounds)
+        replies.write(json.dumps({"walls": standing}).encode() + b"\n")
+        for size, n_classes in zip(request["sizes"], request["classes"], strict=True):
+            walls.allow_more_cpu(request["cpu"])
+            message = answer(models.read(size), rows, n_classes)
             sent = 0
             while sent < len(message):
                 sent += replies.write(message[sent:]) or 0
+
+
+def answer(data: bytes, rows: NDArray[np.float32], n_classes: int) -> bytes:
+    """What is sent about one model: a line of JSON, then its labels, then its probabilities where they are wanted."""
+    try:
+        blocks = list(predict_blocks(open_session(data), rows, n_classes))
+    except MemoryError:
+        return json.dumps({"reason": "it asked for more memory than allowed"}).encode() + b"\n"
+    except BaseException as reason:
+        return json.dumps({"reason": f"{type(reason).__name__}: {str(reason)[:300]}"}).encode() + b"\n"
+    head = json.dumps({"rows": len(rows)}).encode() + b"\n"
+    labels = b"".join(each.astype("<i8").tobytes() for each, _ in blocks)
+    return head + labels + b"".join(each.astype("<f4").tobytes() for _, each in blocks if each is not None)
 
 
 if __name__ == "__main__":

@@ -272,11 +272,14 @@ def measure(final: OnnxModel, heard: Sequence[Bundle], X: Any, y: Any) -> Scores
 
 
 def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
-    """The class that each of a party's students finds likeliest, never "not mine"; or why it says nothing."""
-    if not bundle.not_mine:
+    """The class that each of a party's students votes for, never "not mine"; or why it says nothing.
+
+    Where probabilities vote, theirs are asked for: a label beside them counts for nothing.
+    """
+    if not bundle.soft:
         return predict_all(bundle.models, X)
     said = probabilities_of_all(bundle.models, X, bundle.n_outputs)
-    return [each if isinstance(each, str) else each[:, :-1].argmax(axis=1) for each in said]
+    return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in said]
 
 
 def labelled_rows(plan: Plan, path: Path) -> tuple[Any, Any, tuple[str, ...]]:

@@ -96,7 +96,7 @@ def gather(
 
 def limits_for(plan: Plan, memory: int = FOLDER_BYTES) -> Limits:
     """What one party may send: the agreed number of models, in its even share of the folder's allowance."""
-    most = Limits()
+    most = Limits().share_of(len(plan.names))
     share = min(most.unpacked_bytes, memory // len(plan.names))
     packed = min(most.bundle_bytes, share + most.manifest_bytes)
     return replace(most, models=min(most.models, plan.partitions), unpacked_bytes=share, bundle_bytes=packed)

@@ -4,18 +4,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: venv demo test lint docs bench clean help
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+TOOLS := .venv-tools
+TOOLS_READY := $(TOOLS)/.ready
+SECONDS ?= 60
+EXTRAS := $(addprefix --extra ,boosting images report parquet docs dev)
+
+.PHONY: venv demo test lint docs bench fuzz lock audit release clean help
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 venv: $(READY) ## a virtual environment with everything the other targets use
 
-$(READY): pyproject.toml constraints.txt
+# Every file is compared with the digest in the lock, but for torch, of which every machine has a build of its own.
+$(READY): pyproject.toml requirements.lock constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[boosting,neural,images,report,parquet,docs,dev]'
+	$(PIP) --require-hashes --requirement requirements.lock
+	$(PIP) --constraint constraints.txt torch
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $(READY)
+
+$(TOOLS_READY): tools.lock
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement tools.lock
+	@touch $(TOOLS_READY)
 
 demo: $(READY) ## five parties, handwritten digits, about half a minute
 	$(BIN)/fedkt demo
@@ -35,5 +48,28 @@ bench: $(READY) ## what fedkt costs beside plain scikit-learn, and what stacks o
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/neural.py
 
+fuzz: $(READY) ## coverage-guided search for files that break a reader; SECONDS=60 for all readers together
+	$(PIP) --no-deps --require-hashes --requirement fuzz/requirements.lock
+	$(BIN)/python -m fuzz --seconds $(SECONDS)
+
+LOCK = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --custom-compile-command 'make lock'
+
+lock: $(TOOLS_READY) ## the lock files anew, from constraints.txt and tools.in
+	printf 'hatchling\neditables\n' | $(LOCK) --constraint constraints.txt $(EXTRAS) --output-file requirements.lock \
+		pyproject.toml -
+	$(LOCK) --output-file tools.lock tools.in
+	echo atheris==3.0.0 | $(LOCK) --output-file fuzz/requirements.lock -
+
+audit: $(TOOLS_READY) ## known advisories against the locked versions; needs the internet
+	$(TOOLS)/bin/python tools/audit.py requirements.lock tools.lock fuzz/requirements.lock
+
+release: $(TOOLS_READY) ## what is published, in dist/: source, wheel, a bill of materials (CycloneDX), checksums
+	rm -rf dist
+	$(TOOLS)/bin/python -m build --outdir dist
+	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
+		--output-file dist/fedkt.cdx.json requirements.lock
+	cd dist && sha256sum * > SHA256SUMS
+
 clean: ## remove what the targets made
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

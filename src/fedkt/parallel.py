@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
 """Called with how many pieces of work are done, and of how many."""
+_rows: ContextVar[Path | None] = ContextVar("rows", default=None)
+
+
+@contextmanager
+def rows_in(folder: Path) -> Iterator[None]:
+    """Arrays that other processes work on lie in `folder` inside the block, for its owner only; it ends with the block.
+
+    What a killed process left there goes first.
+    """
+    # Left to itself joblib takes the machine's shared memory, where files are anybody's to read while they are written.
+    mask = os.umask(0o077)
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        before = _rows.set(folder)
+        try:
+            yield
+        finally:
+            _rows.reset(before)
+            _end_workers()
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.umask(mask)
+
+
+@cache
+def _own_folder() -> Path:
+    """A folder of this process that only its owner can look into; one for all work, so that workers are kept."""
+    folder = Path(tempfile.mkdtemp(prefix="fedkt-rows-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def in_parallel(
@@ -34,7 +73,8 @@ def in_parallel(
     order = sorted(range(total), key=lambda index: -weights[index])
     waiting: dict[int, Result] = {}
     following = 0
-    finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+    folder = _rows.get() or _own_folder()
+    finished = Parallel(n_jobs=jobs, return_as="generator_unordered", temp_folder=str(folder))(
         delayed(numbered)(work, index, tasks[index]) for index in order
     )
     for done, (index, result) in enumerate(finished, start=1):
@@ -44,6 +84,15 @@ def in_parallel(
         while following in waiting:
             yield waiting.pop(following)
             following += 1
+
+
+def _end_workers() -> None:
+    """No worker of this process is left, nor what it holds in memory."""
+    # Loaded only where work was spread.
+    module = sys.modules.get("joblib.externals.loky.reusable_executor")
+    executor = getattr(module, "_executor", None)
+    if executor is not None:
+        executor.shutdown(wait=True)
 
 
 def counted(progress: Progress | None, total: int) -> Callable[[int], None]:

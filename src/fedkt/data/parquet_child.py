@@ -54,11 +54,10 @@ def set_limits(memory: int, seconds: int) -> None:
             continue
 
 
-def messages(pa: Any, pq: Any) -> Iterator[bytes]:
-    """The whole answer about the file on standard input."""
+def messages(pa: Any, pq: Any, source: Any) -> Iterator[bytes]:
+    """The whole answer about a Parquet file."""
     # Page by page and on one thread, so that little of the file is unpacked at a time.
     options = {"pre_buffer": False, "memory_map": False}
-    source = os.fdopen(0, "rb", closefd=False)
     first = pq.ParquetFile(source, **options)
     kinds = [_kind(pa, field) for field in _fields(first)]
     texts = [field.name for field in first.schema_arrow if _is_text(pa, field.type)]
@@ -151,7 +150,7 @@ def serve() -> None:
     pa.set_io_thread_count(1)
     set_limits(int(sys.argv[1]), int(sys.argv[2]))
     try:
-        for message in messages(pa, pq):
+        for message in messages(pa, pq, os.fdopen(0, "rb", closefd=False)):
             replies.write(message)
         words = ""
     except Refusal as reason:

@@ -17,12 +17,12 @@ from fedkt.bundle import pack
 from fedkt.data.values import identities_of
 from fedkt.errors import DataError, PrivacyError
 from fedkt.federation import Diary, Party
-from fedkt.parallel import Progress
+from fedkt.parallel import Progress, rows_in
 from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
 from fedkt.party_side.outbox import check_issue, packed_issue, sent_before
 from fedkt.party_side.records import check_identity, data_digest, tell_of_records
-from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
+from fedkt.party_side.shelf import ROWS, WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan, file_digest
 from fedkt.privacy import Ledger
 from fedkt.signing import SigningKey
@@ -157,7 +157,8 @@ def run_party(
             ledger=door,
             progress=None if progress is None else Steps(progress, shelf, plan.partitions),
         )
-        made = plan.algorithm().party_step(party, None)
+        with rows_in(folder / ROWS):
+            made = plan.algorithm().party_step(party, None)
         bundle = replace(made, plan=plan.digest, counts=capped(made.counts, most))
         path = outbox / f"{name}.fedkt"
         packing = partial(pack, check_rows=rows, key=key, claim=claim)

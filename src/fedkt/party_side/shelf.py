@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import secrets
+import shutil
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from fedkt.versions import versions
 WORK = Path(".fedkt-work")
 STATE = "shelf.json"
 LOCK = "shelf.lock"
+ROWS = "rows"
+"""The folder in it for arrays that several processes work on."""
 ENDING = ".student"
 STUDENT = re.compile(r"student-[0-9]+\.student")
 UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
@@ -149,7 +152,7 @@ def working_for(name: str, folder: Path) -> Iterator[None]:
 def take_lock(folder: Path) -> int | None:
     """The handle that holds the folder's lock, None while somebody else has it."""
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Whoever has just finished there takes the folder away.
         with suppress(FileNotFoundError):
             return try_lock(folder / LOCK)
@@ -217,6 +220,7 @@ def read_state(folder: Path) -> dict[str, Any]:
 
 def clear(folder: Path, *, keep: tuple[str, ...] = ()) -> None:
     """Remove what a shelf has put into its folder, its state last: killed half-way, the rest still says whose it is."""
+    shutil.rmtree(folder / ROWS, ignore_errors=True)
     names = [path.name for path in folder.iterdir() if STUDENT.fullmatch(path.name) or UNFINISHED.fullmatch(path.name)]
     for name in [*sorted(names), STATE]:
         if name not in keep and not (folder / name).is_dir():

@@ -1,0 +1,102 @@
+"""The readers of received bytes. Each reads, or raises one of fedkt's own errors; anything else is a finding."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+
+def read_bundle(data: bytes) -> object:
+    """A bundle, as the server unpacks it."""
+    from fedkt.bundle import unpack
+
+    return unpack(data, source="b", plan="3fa9c1", classes=("a", "b"), n_features=5, max_models=2, soft=True)
+
+
+def read_manifest(data: bytes) -> object:
+    """A bundle, as `fedkt inspect` looks into it."""
+    from fedkt.bundle import peek
+
+    return peek(data, source="b")
+
+
+def read_graph(data: bytes) -> object:
+    """A model in ONNX."""
+    from fedkt.models.onnx_rules import check_graph
+
+    return check_graph(data, n_features=5, n_classes=2, soft=True)
+
+
+def read_card(data: bytes) -> object:
+    """What a final model says about itself."""
+    from fedkt.server_side.final_file import parse_card
+
+    return parse_card(data, "final.onnx")
+
+
+def read_plan(data: bytes) -> object:
+    """A plan."""
+    from fedkt.plan import parse_plan
+
+    return parse_plan(data, "plan.toml")
+
+
+def read_ledger(data: bytes) -> object:
+    """A ledger file without its head."""
+    from fedkt.privacy.book import Book
+
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+        path = Path(folder) / "ledger"
+        path.write_bytes(data)
+        return Book.open(path, create=False)
+
+
+def read_table(data: bytes, ending: str) -> object:
+    """A table in a file with this ending."""
+    from fedkt.data.table import read_table as read
+
+    path = _folder() / f"{os.getpid()}{ending}"
+    path.write_bytes(data)
+    return read(path)
+
+
+def read_parquet(data: bytes) -> object:
+    """A Parquet file, in this process: a crash of the library, which a child process bears otherwise, shows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from fedkt.data.parquet_child import Refusal, messages
+    from fedkt.errors import DataError
+
+    try:
+        return sum(len(each) for each in messages(pa, pq, io.BytesIO(data)))
+    except (Refusal, pa.ArrowException, OSError, ValueError, MemoryError, KeyError, TypeError, OverflowError) as reason:
+        # The child turns every exception into words.
+        raise DataError(str(reason)) from reason
+
+
+def _folder() -> Path:
+    """A folder in memory, where there is one."""
+    return Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())
+
+
+TARGETS: dict[str, tuple[Callable[[bytes], object], str]] = {
+    "bundle": (read_bundle, "bundle"),
+    "manifest": (read_manifest, "bundle"),
+    "graph": (read_graph, "final"),
+    "card": (read_card, "final"),
+    "plan": (read_plan, "plan"),
+    "ledger": (read_ledger, "ledger"),
+    "csv": (partial(read_table, ending=".csv"), "csv"),
+    "csv.gz": (partial(read_table, ending=".csv.gz"), "csv.gz"),
+    "npz": (partial(read_table, ending=".npz"), "npz"),
+    "libsvm": (partial(read_table, ending=".libsvm"), "libsvm"),
+    "idx": (partial(read_table, ending="-images-idx3-ubyte"), "idx"),
+    "idx.gz": (partial(read_table, ending="-images-idx3-ubyte.gz"), "idx.gz"),
+    "parquet": (read_parquet, "parquet"),
+}
+"""Reader and kind of seed by name."""

@@ -117,7 +117,7 @@ def run_party(
         door = Ledger()
         if ledger is not None and claim is not None and own.noise_seed is not None:
             new = not ledger.exists()
-            door = open_ledger(plan, name, ledger)
+            door = open_ledger(plan, name, ledger, folder)
             try:
                 spend(door, plan, claim, own.noise_seed)
             except PrivacyError:

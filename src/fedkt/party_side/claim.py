@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from fedkt.algorithms.expert import COUNTS_STREAM
@@ -13,6 +14,7 @@ from fedkt.bundle.manifest import Claim
 from fedkt.data.values import plural
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Diary
+from fedkt.party_side.shelf import hold
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Release
 from fedkt.privacy.book import Book, Spending, reserve
@@ -65,10 +67,17 @@ def with_total(claim: Claim, ledger: Ledger) -> Claim:
     return claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
 
 
-def open_ledger(plan: Plan, name: str, path: Path) -> Ledger:
-    """This party's ledger under the plan's budget."""
+def open_ledger(plan: Plan, name: str, path: Path, work: Path) -> Ledger:
+    """This party's ledger under the plan's budget; what its kept noise gives is held in the working folder."""
     assert plan.privacy is not None
-    return Ledger(owner=name, delta=plan.privacy.delta, budget=plan.budget, book=Book.open(path), plan=plan.digest)
+    return Ledger(
+        owner=name,
+        delta=plan.privacy.delta,
+        budget=plan.budget,
+        book=Book.open(path),
+        plan=plan.digest,
+        hold=partial(hold, work),
+    )
 
 
 def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:

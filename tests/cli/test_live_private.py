@@ -723,3 +723,55 @@ def test_an_epsilon_is_calibrated_and_the_plan_says_what_it_promises(tmp_path, r
         assert part in words
     new_plan(tmp_path, "--force", *LAPLACE, "--seed", "private")
     assert "for one party" in fedkt("plan", "check", tmp_path / "plan.toml").out
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (("--most-epsilon", "1"), r"epsilon 3\.27\d for one record, and you allow 1\."),
+        (("--most-delta", "1e-6"), r"delta 1e-05, and you allow 1e-06\."),
+        (("--most-epsilon", "1", "--most-delta", "1e-6"), r"you allow 1; delta 1e-05"),
+    ],
+)
+def test_a_plan_beyond_a_partys_own_limits_is_refused_before_its_rows_are_read(two, limits, message):
+    with pytest.raises(PrivacyError, match=f"asks more of 'north' than its own limits allow: .*{message}"):
+        party(two, "north", *limits, "--ledger", two / "fresh", data=two / "there is no such file.csv")
+    assert not (two / "fresh").exists()
+
+
+def test_a_partys_own_limit_also_holds_for_the_total_in_its_ledger(two):
+    new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
+    with pytest.raises(PrivacyError, match=r"limit of its own \(--most-epsilon\) of 'north' does not cover.* is 4 at"):
+        party(two, "north", "--most-epsilon", "4")
+    assert len(entries(two / "north.csv.ledger")) == 1
+    party(two, "north", "--most-epsilon", "6", "--most-delta", "1e-5")
+    assert len(entries(two / "north.csv.ledger")) == 2
+
+
+def test_at_other_levels_a_limit_is_held_against_what_is_promised(one):
+    cost = read_plan(one / "plan.toml").price().epsilon
+    party(one, "north", "--most-epsilon", str(cost + 0.01))
+    with pytest.raises(PrivacyError, match="for one party, and you allow 2"):
+        party(one, "north", "--most-epsilon", "2")
+    new_plan(one, "--force", *LAPLACE, "--budget", "90")
+    with pytest.raises(PrivacyError, match="a budget of epsilon 90 for one party"):
+        party(one, "north", "--most-epsilon", str(cost + 0.01))
+    new_plan(one, "--force")
+    with pytest.raises(PrivacyError, match="level L0 adds no noise, so epsilon is infinite"):
+        party(one, "north", "--most-delta", "1e-5")
+
+
+@pytest.mark.parametrize("limit", [("--most-epsilon", "nan"), ("--most-epsilon", "0"), ("--most-delta", "1")])
+def test_a_limit_that_is_none_is_refused(two, limit):
+    with pytest.raises(ConfigurationError, match=f"{limit[0]} must lie between 0 and"):
+        party(two, "north", *limit)
+
+
+def test_a_plan_with_a_large_delta_or_a_scale_that_no_noise_has_is_told(two):
+    new_plan(two, "--force", *GAUSSIAN, "--delta", "0.9")
+    assert "delta 0.9 is a chance of 0.9" in " ".join(fedkt("plan", "check", two / "plan.toml").out.split())
+    said = json.loads(fedkt("plan", "check", two / "plan.toml", "--json").out)
+    assert any("delta 0.9" in each for each in said["cautions"])
+    for sigma in ("1e300", "1e-300"):
+        with pytest.raises(FedKTError, match="sigma of gaussian noise"):
+            new_plan(two, "--force", *GAUSSIAN[:5], sigma, "--queries", "30")

@@ -44,6 +44,13 @@ def party(
         Path | None,
         typer.Option(help="At level L2: the file in which your releases are written down. Default: beside your data."),
     ] = None,
+    most_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."
+        ),
+    ] = None,
+    most_delta: Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
@@ -55,6 +62,7 @@ def party(
       fedkt party plan.toml --name north --data north.csv --public public.csv -o outbox --key north.key --jobs 4
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --ledger north.ledger
+      --most-epsilon 4 --most-delta 1e-5
     """
     from contextlib import ExitStack
 
@@ -77,6 +85,8 @@ def party(
                     jobs=options.cores(jobs),
                     work=work,
                     ledger=ledger,
+                    most_epsilon=most_epsilon,
+                    most_delta=most_delta,
                     progress=bar,
                     issue=issue,
                 )

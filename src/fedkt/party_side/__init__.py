@@ -17,7 +17,7 @@ from fedkt.bundle import pack
 from fedkt.errors import DataError, PrivacyError
 from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress
-from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
+from fedkt.party_side.claim import check_limits, claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
 from fedkt.party_side.outbox import check_issue, packed_issue, sent_before
 from fedkt.party_side.shelf import WORK, Shelf, Steps, claim_shelf, clear, working_for
@@ -74,15 +74,19 @@ def run_party(
     work: Path | None = None,
     ledger: Path | None = None,
     issue: int | None = None,
+    most_epsilon: float | None = None,
+    most_delta: float | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Sent]:
     """Train this party's students and write outbox/<name>.fedkt; the working folder is removed after the block.
 
     Of two signed bundles the larger `issue` counts: by default one more than that of the bundle in the outbox.
 
-    At level L2 the releases are written into the `ledger` first; by default it lies beside the data.
+    At level L2 the releases are written into the `ledger` first; by default it lies beside the data. A plan, or a total
+    in the ledger, above `most_epsilon` or `most_delta` is refused.
     """
     plan.require(name)
+    check_limits(plan, name, most_epsilon=most_epsilon, most_delta=most_delta)
     ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
     check_issue(issue, key)
@@ -117,7 +121,7 @@ def run_party(
         door = Ledger()
         if ledger is not None and claim is not None and own.noise_seed is not None:
             new = not ledger.exists()
-            door = open_ledger(plan, name, ledger, folder)
+            door = open_ledger(plan, name, ledger, folder, most_epsilon)
             try:
                 spend(door, plan, claim, own.noise_seed)
             except PrivacyError:

@@ -83,7 +83,7 @@ class Stream:
         from scipy.special import ndtri
 
         out, upper = self._halves(size)
-        return loc + scale * np.where(upper, -1.0, 1.0) * ndtri(out)
+        return np.asarray(loc + scale * np.where(upper, -1.0, 1.0) * ndtri(out), dtype=np.float64)
 
     def laplace(self, loc: float, scale: float, size: Shape, /) -> Floats:
         """Laplace noise with this median and scale."""
@@ -98,7 +98,7 @@ class Stream:
     def random(self, size: Shape, /) -> Floats:
         """Uniform draws from [0, 1), multiples of 2⁻⁵³."""
         shape = (size,) if isinstance(size, int) else size
-        return (self.words(int(np.prod(shape))) >> np.uint64(11)).reshape(shape) * 2.0**-53
+        return (self.words(int(np.prod(shape))) >> np.uint64(11)).reshape(shape).astype(np.float64) * 2.0**-53
 
     def _halves(self, size: Shape) -> tuple[Floats, NDArray[np.bool_]]:
         """How far out each draw is, as the mass v in (0, 1/2] beyond it in its half, and whether that is the upper."""

@@ -18,7 +18,8 @@ from fedkt.federation import Diary
 from fedkt.party_side.shelf import hold
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Release
-from fedkt.privacy.book import Book, Spending, reserve
+from fedkt.privacy.book import Book, reserve
+from fedkt.privacy.entries import Spending
 from fedkt.privacy.ledger import COUNTS_PURPOSE, counts_release, named, same_spending, total_of
 from fedkt.privacy.statement import rounded_up
 

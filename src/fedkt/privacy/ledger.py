@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
-from fedkt.privacy.book import Book, Entry, Spending, reserve
+from fedkt.privacy.book import Book, reserve
+from fedkt.privacy.entries import Entry, Spending
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Noise, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up

@@ -130,7 +130,7 @@ def run_server(
     algorithm = plan.algorithm()
     server = Server(rows, plan.classes, seed, image=plan.image, jobs=jobs, diary=diary, ledger=door)
     said = algorithm.heard(server, heard)
-    silent = diary.figures.pop("silent", {})
+    silent: dict[str, str] = diary.figures.pop("silent", {})
     voting = [bundle for bundle, _ in said]
     # Where a vote is paid for, whoever cannot vote is out before.
     if len(voting) < needed:

@@ -1,6 +1,7 @@
 """The private levels: what is asked, what is released, and what is refused."""
 
 import math
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -252,13 +253,25 @@ def test_an_epsilon_is_never_rounded_down():
     assert rounded_up(math.inf) == "∞"
 
 
-@pytest.mark.parametrize("noise", [Laplace(360.0), Laplace(1e5), Gaussian(1e-200), Gumbel(1e4)], ids=repr)
+@pytest.mark.parametrize("noise", [Laplace(360.0), Laplace(1e5), Gaussian(1e-12), Gumbel(1e4)], ids=repr)
 def test_noise_that_hides_nothing_has_a_price_or_none_but_no_accident(noise):
     assert price(Release(noise, 3, 2, 2, "record"), 1e-5).epsilon > 100
 
 
+@pytest.mark.parametrize("value", [1e300, 1e-300, 1e13, 9e-13])
+@pytest.mark.parametrize("make", [Laplace, Gaussian, Gumbel, lambda x: ConfidentGaussian(1.0, x, 1.0, 5)])
+def test_a_scale_of_a_size_that_no_noise_has_is_refused(make, value):
+    with pytest.raises(ConfigurationError, match=r"noise (is at most 1e\+12|must lie between 1e-12 and 1e\+12), got"):
+        make(value)
+
+
+def test_a_threshold_of_a_size_that_no_vote_has_is_refused():
+    with pytest.raises(ConfigurationError, match=r"threshold .* at most 1e\+12, got -1e\+300"):
+        ConfidentGaussian(-1e300, 1.0, 1.0, 5)
+
+
 def test_a_weak_noise_is_not_called_level_l0():
-    weak = price(Release(Gaussian(1e-200), 3, 2, 2, "record"), 1e-5)
+    weak = replace(price(Release(Gaussian(1e-12), 3, 2, 2, "record"), 1e-5), epsilon=math.inf)
     assert str(statement("L2", weak)).startswith("none: the noise of level L2 is too weak")
 
 
@@ -305,6 +318,12 @@ def test_few_parties_and_a_large_delta_are_warned_of_with_numbers():
     careless = price(Release(Gaussian(50.0), 10, 10, 2, "party", abstentions=True), 0.2)
     assert "larger than one in 10 parties" in cautions("L1", careless, [50] * 10)[-1]
     assert "With 10 parties the noise" in cautions("L1", careless, [50] * 10)[0]
+
+
+@pytest.mark.parametrize(("delta", "warned"), [(0.9, True), (1e-3, True), (9e-4, False)])
+def test_a_delta_that_no_number_of_rows_excuses_is_warned_of(delta, warned):
+    found = price(Release(Gaussian(5.0), 10, 25, 2, "record"), delta)
+    assert any(f"delta {delta:g} is a chance of" in each for each in cautions("L2", found, [1])) == warned
 
 
 @pytest.mark.parametrize("noise", [Gaussian(18.0), Laplace(0.05), Gumbel(0.05)], ids=str)

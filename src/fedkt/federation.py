@@ -19,6 +19,7 @@ from fedkt.bundle import Bundle, Label
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.parallel import Progress, cpu_clock, in_parallel
 from fedkt.privacy import Ledger
+from fedkt.privacy.stream import Stream
 from fedkt.votes import Labels
 
 PARTICIPATION = 0x9A27
@@ -65,11 +66,9 @@ class Side:
     ledger: Ledger = field(default_factory=Ledger, kw_only=True)
     """The door through which this side's labels leave a vote, and its budget."""
 
-    def noise_rng(self, *path: int) -> np.random.Generator:
-        """The generator for the noise of one release; it has nothing to do with any other generator."""
-        if self.noise_seed is None:
-            return np.random.default_rng()
-        return np.random.default_rng([self.noise_seed, 1, *path])
+    def noise_rng(self, *path: int) -> Stream:
+        """The stream for the noise of one release; it has nothing to do with any other, nor with any generator."""
+        return Stream.fresh() if self.noise_seed is None else Stream.of(self.noise_seed, *path)
 
     def rng(self, *path: int) -> np.random.Generator:
         """The generator for one piece of work: the same whenever, wherever and in whatever order it is done."""

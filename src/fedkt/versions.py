@@ -20,12 +20,12 @@ PACKAGES = (
 """What a trained or converted model depends on; those that are not installed are left out."""
 
 
-def versions() -> dict[str, str]:
-    """The versions that a result depends on, by name."""
+def versions(*more: str) -> dict[str, str]:
+    """The versions that a result depends on, by name; of these packages too."""
     from fedkt import __version__
 
     found = {"fedkt": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
+    for package in (*PACKAGES, *more):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

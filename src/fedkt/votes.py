@@ -6,6 +6,7 @@ Predictions are class indices 0 … n_classes − 1; votes are counts of shape (
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,7 +59,15 @@ def consistent_votes(predictions_by_party: Iterable[ArrayLike], n_classes: int) 
     return votes
 
 
-def winners(votes: ArrayLike, rng: np.random.Generator) -> Labels:
+class Coins(Protocol):
+    """Where ties are broken from: uniform draws from [0, 1)."""
+
+    def random(self, size: int, /) -> NDArray[np.float64]:
+        """So many of them."""
+        ...
+
+
+def winners(votes: ArrayLike, rng: Coins) -> Labels:
     """The class with most votes, ties broken at random, NO_VOTE where no class has any.
 
     A plain arg max would hand every tie, and every query nobody voted on, to class 0.

@@ -9,7 +9,6 @@ import sys
 import time
 from dataclasses import replace
 
-import numpy as np
 import onnx
 import pytest
 
@@ -26,6 +25,8 @@ from fedkt.server_side.noise import KeptNoise
 from live_federation import NAMES, build, fedkt, new_plan, party, server
 
 GAUSSIAN = ("--level", "L2", "--mechanism", "gaussian", "--sigma", "8", "--queries", "30")
+LEDGER = "parties-73c729acfcf4.ledger"
+"""The first digits of the SHA-256 of ["north", "south", "west"]."""
 LAPLACE = ("--level", "L1", "--mechanism", "laplace", "--gamma", "0.5", "--queries", "40")
 
 
@@ -195,7 +196,7 @@ def test_a_party_killed_in_the_middle_makes_the_same_release_and_pays_once(two):
     assert len(paid) == 3
     state = two / "work" / "shelf.json"
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    assert json.loads(state.read_text())["noise_seed"] > 2**64
+    assert json.loads(state.read_text())["noise_secret"] > 2**192
     shutil.copytree(two / "work", two / "again")
     party(two, "south")
     first = (two / "inbox" / "south.fedkt").read_bytes()
@@ -218,14 +219,14 @@ def test_rows_that_changed_after_an_interruption_get_noise_of_their_own(two, mon
         broken.setattr(Shelf, "__setitem__", dies)
         with pytest.raises(AssertionError, match="power cut"):
             party(two, "north")
-    seed = json.loads((two / "work" / "shelf.json").read_text())["noise_seed"]
+    seed = json.loads((two / "work" / "shelf.json").read_text())["noise_secret"]
     lines = (two / "north.csv").read_text().splitlines(keepends=True)
     (two / "north.csv").write_text("".join(lines[:-1]))
     with monkeypatch.context() as broken:
         broken.setattr(Shelf, "__setitem__", dies)
         with pytest.raises(AssertionError, match="power cut"):
             party(two, "north")
-    assert json.loads((two / "work" / "shelf.json").read_text())["noise_seed"] != seed
+    assert json.loads((two / "work" / "shelf.json").read_text())["noise_secret"] != seed
     assert len(entries(two / "north.csv.ledger")) == 3
 
 
@@ -331,7 +332,7 @@ def test_at_L1_the_report_says_nothing_about_votes_and_the_final_model_says_what
     assert report["privacy_statement"]["unit"] == "party"
     assert statement_in(one / "result" / "final.onnx") == report["privacy_statement"]
     assert (one / "result" / "privacy.txt").read_text().strip() == report["privacy"]
-    written = entries(one / "plan.toml.ledger")
+    written = entries(one / LEDGER)
     assert [(each["who"], each["queries"], each["voters"]) for each in written] == [("server", 40, 3)]
     assert report["accuracy"] is not None
 
@@ -339,17 +340,17 @@ def test_at_L1_the_report_says_nothing_about_votes_and_the_final_model_says_what
 def test_a_server_that_runs_again_on_the_same_bundles_pays_once_and_on_others_is_refused(one):
     server(one)
     first = (one / "result" / "final.onnx").read_bytes()
-    [kept] = one.glob("plan.toml.ledger.*.noise")
+    [kept] = one.glob(f"{LEDGER}.*.noise")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     server(one)
     assert (one / "result" / "final.onnx").read_bytes() == first
-    assert len(entries(one / "plan.toml.ledger")) == 1
+    assert len(entries(one / LEDGER)) == 1
     (one / "inbox" / "south.fedkt").unlink()
     with pytest.raises(PrivacyError, match="budget of 'server' does not cover"):
         server(one, "--min-parties", "2")
     assert (one / "result" / "final.onnx").read_bytes() == first
-    assert len(entries(one / "plan.toml.ledger")) == 1
-    assert list(one.glob("plan.toml.ledger.*.noise")) == [kept]
+    assert len(entries(one / LEDGER)) == 1
+    assert list(one.glob(f"{LEDGER}.*.noise")) == [kept]
 
 
 def test_a_server_killed_before_it_wrote_anything_goes_on_without_paying_again(one, monkeypatch):
@@ -360,9 +361,9 @@ def test_a_server_killed_before_it_wrote_anything_goes_on_without_paying_again(o
         broken.setattr("fedkt.server_side.host.write_final", dies)
         with pytest.raises(AssertionError, match="power cut"):
             server(one)
-    assert len(entries(one / "plan.toml.ledger")) == 1
+    assert len(entries(one / LEDGER)) == 1
     server(one)
-    assert len(entries(one / "plan.toml.ledger")) == 1
+    assert len(entries(one / LEDGER)) == 1
 
 
 def test_a_second_vote_within_the_budget_is_told_with_the_price_of_both(one):
@@ -387,29 +388,29 @@ def test_a_second_vote_within_the_budget_is_told_with_the_price_of_both(one):
     assert (
         "all 2 in the ledger so far are covered by a budget of epsilon" in (one / "result" / "privacy.txt").read_text()
     )
-    assert not plan.with_name("plan.toml.ledger").exists()
+    assert not plan.with_name(LEDGER).exists()
 
 
 def test_the_same_noise_never_gives_two_results(tmp_path):
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
-    noise.hold(np.array([0, 1, 1]))
+    noise.hold("", "b" * 64)
     labels = json.loads((tmp_path / "noise").read_text())["labels"]
     again = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, labels)
-    again.hold(np.array([0, 1, 1]))
+    again.hold("", "b" * 64)
     with pytest.raises(PrivacyError, match="other labels than before"):
-        again.hold(np.array([0, 1, 0]))
+        again.hold("", "c" * 64)
     assert json.loads((tmp_path / "noise").read_text())["labels"] == labels
 
 
 def test_two_servers_with_the_same_noise_do_not_both_give_labels(tmp_path):
     # Both began before either had given any.
     first, second = (KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None) for _ in range(2))
-    first.hold(np.array([0, 1, 1]))
+    first.hold("", "b" * 64)
     held = (tmp_path / "noise").read_bytes()
     with pytest.raises(PrivacyError, match="other labels than before"):
-        second.hold(np.array([0, 1, 0]))
+        second.hold("", "c" * 64)
     assert (tmp_path / "noise").read_bytes() == held
-    second.hold(np.array([0, 1, 1]))
+    second.hold("", "b" * 64)
 
 
 def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch):
@@ -418,13 +419,13 @@ def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch)
     monkeypatch.setattr(book, "LOCK_SECONDS", 0.05)
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
     with book.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
-        noise.hold(np.array([0, 1, 1]))
+        noise.hold("", "b" * 64)
     assert not (tmp_path / "noise").exists()
 
 
 def test_damaged_noise_is_refused(one):
     server(one)
-    [kept] = one.glob("plan.toml.ledger.*.noise")
+    [kept] = one.glob(f"{LEDGER}.*.noise")
     kept.write_text("{")
     with pytest.raises(PrivacyError, match="is damaged"):
         server(one)
@@ -437,33 +438,54 @@ def test_a_ledger_where_there_is_no_noise_is_refused(party_level, record_level):
         server(record_level, "--ledger", record_level / "x")
 
 
+def failing(monkeypatch, *answers):
+    """Students of south that answer so, one after the other; the others are honest. How many rows each run had."""
+    from fedkt.algorithms import fedkt as algorithm
+
+    honest, asked, left = algorithm.predict_all, [], list(answers)
+
+    def predict(models, rows):
+        asked.append(len(rows))
+        if "south" in models[0].name and (said := left.pop(0) if left else None) is not None:
+            return [said]
+        return honest(models, rows)
+
+    monkeypatch.setattr(algorithm, "predict_all", predict)
+    return asked
+
+
 def test_at_L1_a_party_that_cannot_vote_is_found_before_anything_is_spent(one, monkeypatch):
-    from fedkt.server_side import noise
-
-    def fails(models, rows):
-        return ["it ran for ever"] if "south" in models[0].name else [np.zeros(len(rows), np.int64)]
-
-    monkeypatch.setattr(noise, "predict_all", fails)
+    failing(monkeypatch, "it ran for ever", "it ran for ever")
     with pytest.raises(BundleError, match=r"2 of the 3 parties needed could vote(.|\n)*'south' does not vote"):
         server(one)
-    assert not (one / "plan.toml.ledger").exists()
+    assert not (one / LEDGER).exists()
     report = json.loads(server(one, "--min-parties", "2", "--json").out)
     assert (report["parties"], report["missing"]) == (2, ["south"])
-    assert [each["voters"] for each in entries(one / "plan.toml.ledger")] == [2]
+    assert [each["voters"] for each in entries(one / LEDGER)] == [2]
+
+
+def test_a_student_that_can_be_run_only_once_costs_nobody_the_budget(one, monkeypatch):
+    asked = failing(monkeypatch, None, "it misses the vote")
+    report = json.loads(server(one, "--json").out)
+    assert asked == [40, 40, 40]
+    assert (report["parties"], report["missing"]) == (3, [])
+    assert len(entries(one / LEDGER)) == 1
+
+
+@pytest.mark.parametrize("level", ["L0", "L2"])
+def test_at_every_level_each_student_is_run_once(two, monkeypatch, level):
+    if level == "L0":
+        new_plan(two, "--force")
+        for name in NAMES:
+            party(two, name)
+    asked = failing(monkeypatch)
+    server(two)
+    assert asked == [100, 100, 100]
 
 
 def test_at_L1_the_error_of_a_student_is_told_to_the_server_and_stored_nowhere(one, monkeypatch):
-    from fedkt.server_side import noise
-
-    asked = []
-
-    def fails(models, rows):
-        asked.append(len(rows))
-        return ["row 7 gave class 5"] if "south" in models[0].name else [np.zeros(len(rows), np.int64)]
-
-    monkeypatch.setattr(noise, "predict_all", fails)
+    failing(monkeypatch, "row 7 gave class 5")
     said = server(one, "--min-parties", "2", "--json")
-    assert asked == [40, 40, 40]
     assert "row 7 gave class 5" in said.err
     assert "row 7" not in said.out
     for path in (one / "result").iterdir():
@@ -474,19 +496,104 @@ def test_at_L1_the_error_of_a_student_is_told_to_the_server_and_stored_nowhere(o
     assert [each["reason"] for each in report["bundles"] if each["party"] == "south"] == [why]
 
 
-def test_at_L1_an_error_during_the_vote_is_not_stored_either(one, monkeypatch):
-    from fedkt.algorithms import fedkt as algorithm
+def test_a_copied_plan_and_another_plan_over_the_same_parties_meet_in_one_ledger(one):
+    new_plan(one, "--force", *LAPLACE, "--budget", "90")
+    shutil.rmtree(one / "inbox")
+    for name in NAMES:
+        party(one, name)
+    first = server(one)
+    assert f"{LEDGER} is new: if noisy votes about these parties" in " ".join(first.out.split())
+    shutil.copy(one / "plan.toml", one / "plan2.toml")
+    final = (one / "result" / "final.onnx").read_bytes()
+    arguments = ("--public", one / "public.csv", "--bundles", one / "inbox", "-o", one / "second")
+    again = fedkt("server", one / "plan2.toml", *arguments)
+    assert "is new" not in again.out
+    assert (one / "second" / "final.onnx").read_bytes() == final
+    assert len(entries(one / LEDGER)) == 1
+    new_plan(one, "--force", *LAPLACE[:-1], "20", "--budget", "90")
+    for name in NAMES:
+        party(one, name)
+    server(one)
+    assert [each["queries"] for each in entries(one / LEDGER)] == [40, 20]
 
-    honest = algorithm.ask
 
-    def fails(task):
-        return ["row 7 gave class 5"] if "south" in task[0][0].name else honest(task)
+def test_a_ledger_named_after_its_plan_by_an_earlier_version_goes_on_being_used(one):
+    server(one)
+    for each in ("", ".head"):
+        (one / f"{LEDGER}{each}").rename(one / f"plan.toml.ledger{each}")
+    shutil.copy(one / "plan.toml", one / "plan2.toml")
+    (one / "inbox" / "south.fedkt").unlink()
+    for name in ("plan.toml", "plan2.toml"):
+        with pytest.raises(PrivacyError, match=r"1 releases, with this one .*plan\.toml\.ledger"):
+            fedkt(
+                *("server", one / name, "--public", one / "public.csv", "--bundles", one / "inbox"),
+                *("-o", one / "result", "--min-parties", "2"),
+            )
+    shutil.copy(one / "plan.toml.ledger", one / LEDGER)
+    with pytest.raises(PrivacyError, match=rf"2 ledgers beside .*: {LEDGER}, plan\.toml\.ledger\. Nothing is released"):
+        server(one)
 
-    monkeypatch.setattr(algorithm, "ask", fails)
-    said = server(one, "--min-parties", "2", "--json")
-    assert "row 7 gave class 5" in said.err
-    assert "row 7" not in said.out + (one / "result" / "report.json").read_text()
-    assert "Party 'south' does not vote: a student could not be run." in json.loads(said.out)["notes"]
+
+def test_noise_of_an_earlier_version_is_not_drawn_in_another_way(one):
+    server(one)
+    [kept] = one.glob(f"{LEDGER}.*.noise")
+    said = json.loads(kept.read_text())
+    kept.write_text(json.dumps({"belongs": said["belongs"], "noise_seed": 5, "labels": said["labels"]}))
+    with pytest.raises(PrivacyError, match="of an earlier version that drew noise in another way"):
+        server(one)
+
+
+def test_noise_whose_labels_another_server_holds_is_not_forgotten(tmp_path):
+    noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None, fresh=True)
+    noise.hold("", "b" * 64)
+    noise.forget()
+    assert (tmp_path / "noise").exists()
+
+
+def test_at_L2_the_same_noise_never_gives_two_students(two, monkeypatch):
+    from fedkt.algorithms import pate
+
+    new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
+
+    def dies(*_):
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Shelf, "__setitem__", dies)
+        with pytest.raises(AssertionError, match="power cut"):
+            party(two, "north")
+    state = json.loads((two / "work" / "shelf.json").read_text())
+    [(key, digest)] = state["labels"].items()
+    assert key in entries(two / "north.csv.ledger")[-1]["purpose"]
+    honest = pate.count_votes
+
+    def otherwise(predictions, n_classes):
+        return honest(1 - predictions, n_classes)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(pate, "count_votes", otherwise)
+        with pytest.raises(PrivacyError, match="gave other votes than before this run was interrupted"):
+            party(two, "north")
+    assert json.loads((two / "work" / "shelf.json").read_text())["labels"] == {key: digest}
+    assert not list((two / "work").glob("*.student"))
+    party(two, "north")
+    assert len(entries(two / "north.csv.ledger")) == 2
+
+
+def test_a_shelf_of_an_earlier_version_is_begun_anew(two):
+    from fedkt.federation import Diary
+    from fedkt.party_side.shelf import claim_shelf, read_state
+
+    plan, folder, diary = read_plan(two / "plan.toml"), two / "old", Diary()
+    folder.mkdir()
+    drawn = claim_shelf(folder, plan, "north", "d", diary)
+    state = read_state(folder)
+    assert state.pop("noise_secret") == drawn.noise_seed
+    (folder / "shelf.json").write_text(json.dumps({**state, "noise_seed": 5}))
+    again = claim_shelf(folder, plan, "north", "d", diary)
+    assert not again.resumed
+    assert again.noise_seed not in (5, drawn.noise_seed)
+    assert "begun with other noise" in diary.notes[-1]
 
 
 def test_at_L1_sizes_are_not_shown_and_times_are_whole_seconds(one):
@@ -616,3 +723,55 @@ def test_an_epsilon_is_calibrated_and_the_plan_says_what_it_promises(tmp_path, r
         assert part in words
     new_plan(tmp_path, "--force", *LAPLACE, "--seed", "private")
     assert "for one party" in fedkt("plan", "check", tmp_path / "plan.toml").out
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (("--most-epsilon", "1"), r"epsilon 3\.27\d for one record, and you allow 1\."),
+        (("--most-delta", "1e-6"), r"delta 1e-05, and you allow 1e-06\."),
+        (("--most-epsilon", "1", "--most-delta", "1e-6"), r"you allow 1; delta 1e-05"),
+    ],
+)
+def test_a_plan_beyond_a_partys_own_limits_is_refused_before_its_rows_are_read(two, limits, message):
+    with pytest.raises(PrivacyError, match=f"asks more of 'north' than its own limits allow: .*{message}"):
+        party(two, "north", *limits, "--ledger", two / "fresh", data=two / "there is no such file.csv")
+    assert not (two / "fresh").exists()
+
+
+def test_a_partys_own_limit_also_holds_for_the_total_in_its_ledger(two):
+    new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
+    with pytest.raises(PrivacyError, match=r"limit of its own \(--most-epsilon\) of 'north' does not cover.* is 4 at"):
+        party(two, "north", "--most-epsilon", "4")
+    assert len(entries(two / "north.csv.ledger")) == 1
+    party(two, "north", "--most-epsilon", "6", "--most-delta", "1e-5")
+    assert len(entries(two / "north.csv.ledger")) == 2
+
+
+def test_at_other_levels_a_limit_is_held_against_what_is_promised(one):
+    cost = read_plan(one / "plan.toml").price().epsilon
+    party(one, "north", "--most-epsilon", str(cost + 0.01))
+    with pytest.raises(PrivacyError, match="for one party, and you allow 2"):
+        party(one, "north", "--most-epsilon", "2")
+    new_plan(one, "--force", *LAPLACE, "--budget", "90")
+    with pytest.raises(PrivacyError, match="a budget of epsilon 90 for one party"):
+        party(one, "north", "--most-epsilon", str(cost + 0.01))
+    new_plan(one, "--force")
+    with pytest.raises(PrivacyError, match="level L0 adds no noise, so epsilon is infinite"):
+        party(one, "north", "--most-delta", "1e-5")
+
+
+@pytest.mark.parametrize("limit", [("--most-epsilon", "nan"), ("--most-epsilon", "0"), ("--most-delta", "1")])
+def test_a_limit_that_is_none_is_refused(two, limit):
+    with pytest.raises(ConfigurationError, match=f"{limit[0]} must lie between 0 and"):
+        party(two, "north", *limit)
+
+
+def test_a_plan_with_a_large_delta_or_a_scale_that_no_noise_has_is_told(two):
+    new_plan(two, "--force", *GAUSSIAN, "--delta", "0.9")
+    assert "delta 0.9 is a chance of 0.9" in " ".join(fedkt("plan", "check", two / "plan.toml").out.split())
+    said = json.loads(fedkt("plan", "check", two / "plan.toml", "--json").out)
+    assert any("delta 0.9" in each for each in said["cautions"])
+    for sigma in ("1e300", "1e-300"):
+        with pytest.raises(FedKTError, match="sigma of gaussian noise"):
+            new_plan(two, "--force", *GAUSSIAN[:5], sigma, "--queries", "30")

@@ -183,7 +183,7 @@ def test_the_ledger_shows_who_has_spent_what(tmp_path):
     totals = {each["owner"]: each for each in found["totals"]}
     assert totals["north"]["queries"] == 20
     assert totals["south"]["releases"] == 1
-    once = answer("price", "--gamma", "0.05", "--voters", "25", "--queries", "20")
+    once = answer("price", "--gamma", "0.05", "--voters", "25", "--queries", "20", "--delta", "5e-6")
     assert totals["north"]["epsilon"] == pytest.approx(once["epsilon"])
     assert [entry["purpose"] for entry in found["entries"]] == ["vote 1", "vote", "[red]again"]
     assert len(answer("ledger", str(path), "--owner", "south")["entries"]) == 1

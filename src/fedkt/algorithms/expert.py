@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.distil import SoftLesson, gives_probabilities, learn_distributions
-from fedkt.algorithms.fedkt import Ask, FedKT, number_of_queries
+from fedkt.algorithms.fedkt import Ask, FedKT, Heard, number_of_queries
 from fedkt.algorithms.levels import check_voting, count_noise, default_subsets
 from fedkt.algorithms.pate import TIES, Lesson, fingerprint, learn_students
 from fedkt.bundle import Bundle
@@ -167,11 +167,12 @@ class ExpertFedKT(FedKT):
             noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
         )
 
-    def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
+    def conclude(self, server: Server, heard: Sequence[Heard]) -> Bundle:
         """The final model, trained on the public rows as the parties' experts label them."""
-        self.check()
         with one_thread():
-            voting, opinions = self.opinions(server, bundles)
+            voting = [bundle for bundle, _ in heard]
+            # A distribution over the classes for every public row: the mean of a party's students.
+            opinions = [said.mean(axis=0, dtype=np.float64).astype(np.float32) for _, said in heard]
             scores = self.weigh(server, voting, opinions)
             labels = winners(scores, server.rng(0, TIES))
             soft = any(map(says_how_sure_of_all, voting)) and is_neural(self.final_model(server))
@@ -181,14 +182,6 @@ class ExpertFedKT(FedKT):
     def asking(self) -> Ask:
         """How students are asked."""
         return ask_opinions
-
-    def opinions(self, server: Server, bundles: Sequence[Bundle]) -> tuple[list[Bundle], list[NDArray[np.float32]]]:
-        """Who is heard, and what each says about every public row: a distribution over the classes."""
-        voting, said = [], []
-        for bundle, answers in self.heard(server, bundles, self.asking()):
-            voting.append(bundle)
-            said.append(answers.mean(axis=0, dtype=np.float64).astype(np.float32))
-        return voting, said
 
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """What the parties say together about each public row, pulled back where its labels stray."""

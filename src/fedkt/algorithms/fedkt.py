@@ -9,8 +9,7 @@ a party's vote only where all its students agree, labels the public rows by thes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,8 @@ from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes, s
 
 Ask = Callable[[tuple[Sequence[Any], Any, int]], list[Any]]
 """From students, rows and the number of classes to what each student says, or a reason why it says nothing."""
+Heard = tuple[Bundle, NDArray[Any]]
+"""A party's bundle, and what each of its students said about the rows that were asked."""
 LOST = 5
 """A class whose share of the votes is this many times its share of the labels is called lost in the report."""
 
@@ -212,9 +213,43 @@ class FedKT(Algorithm):
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model, trained on the public rows as the parties' consistent votes label them; with noise at L1."""
+        heard = self.heard(server, bundles)
+        if not heard:
+            raise ModelError("No party sent students that can all be used; there is nothing to vote with.")
+        return self.conclude(server, heard)
+
+    def heard(self, server: Server, bundles: Sequence[Bundle]) -> list[Heard]:
+        """What each party's students say about the rows that are asked; one whose student fails is named and left out.
+
+        Every student is run here, once: whoever is heard has voted, and nothing is left that could fail once the vote
+        is paid for.
+        """
         self.check()
+        # At L0 and L2 the students are asked about every public row.
+        queries = self.query_rows(count_rows(server.public)) if self.level == "L1" else None
+        public = server.public if queries is None else take_rows(server.public, queries)
+        tasks = [(bundle.models, public, bundle.n_outputs) for bundle in bundles]
+        found: list[Heard] = []
         with one_thread():
-            labels, queries = self.noisy_labels(server, bundles) if self.level == "L1" else self.labels(server, bundles)
+            for bundle, answer in zip(bundles, in_parallel(self.asking(), tasks, jobs=server.jobs), strict=True):
+                failed = [f"student {place + 1}: {each}" for place, each in enumerate(answer) if isinstance(each, str)]
+                if failed:
+                    # Fewer students agree more easily: with one left out, it would vote on more rows than others.
+                    note = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}"
+                    server.diary.say(note)
+                    server.diary.figures.setdefault("silent", {})[bundle.sender] = note
+                else:
+                    found.append((bundle, np.stack(answer)))
+        return found
+
+    def asking(self) -> Ask:
+        """How students are asked."""
+        return ask
+
+    def conclude(self, server: Server, heard: Sequence[Heard]) -> Bundle:
+        """The final model, from what the students have said."""
+        with one_thread():
+            labels, queries = self.noisy_labels(server, heard) if self.level == "L1" else self.labels(server, heard)
             return Bundle("server", server.classes, (self.study(server, labels, queries),))
 
     def final_model(self, server: Server) -> Any:
@@ -248,12 +283,12 @@ class FedKT(Algorithm):
         )
         return fit_group([problem], len(server.classes))[0]
 
-    def labels(self, server: Server, bundles: Sequence[Bundle]) -> tuple[Labels, None]:
+    def labels(self, server: Server, heard: Sequence[Heard]) -> tuple[Labels, None]:
         """The winners of the consistent votes on all public rows: at L0, and at L2, where the students are private."""
-        votes = consistent_votes(self.predictions(server, bundles), len(server.classes))
-        voters = len(bundles) - len(server.diary.figures.get("silent", ()))
+        votes = consistent_votes((said for _, said in heard), len(server.classes))
+        voters = len(heard)
         if not votes.any():
-            votes = self.plain_votes(server, bundles)
+            votes = self.plain_votes(server, heard)
             voters = int(votes[0].sum())
         # A ledger of its own: what students say is bare at L0, and costs nothing more at L2 (post-processing).
         labels = Ledger().release(
@@ -269,14 +304,13 @@ class FedKT(Algorithm):
         warn_of_lost_classes(server, votes, labels)
         return labels, None
 
-    def noisy_labels(self, server: Server, bundles: Sequence[Bundle]) -> tuple[Labels, Labels]:
+    def noisy_labels(self, server: Server, heard: Sequence[Heard]) -> tuple[Labels, Labels]:
         """The noisy winners of the consistent votes on k public rows (L1). Nothing else about the votes is kept."""
         queries = self.query_rows(count_rows(server.public))
         assert queries is not None
-        asked = replace(server, public=take_rows(server.public, queries))
 
         def count() -> Votes:
-            votes = consistent_votes(self.predictions(asked, bundles), len(server.classes))
+            votes = consistent_votes((said for _, said in heard), len(server.classes))
             if server.diagnostic:
                 server.diary.bare_votes.append(votes)
             return votes
@@ -285,7 +319,7 @@ class FedKT(Algorithm):
             count,
             self.noise,
             queries=len(queries),
-            voters=len(bundles),
+            voters=len(heard),
             classes=len(server.classes),
             unit=UNITS["L1"],
             abstentions=True,
@@ -295,38 +329,13 @@ class FedKT(Algorithm):
         )
         return labels, queries
 
-    def plain_votes(self, server: Server, bundles: Sequence[Bundle]) -> Votes:
+    def plain_votes(self, server: Server, heard: Sequence[Heard]) -> Votes:
         """Every student's own vote: what is left where no party's students agree on any public row."""
         server.diary.say(
             f"On no public row do all {self.partitions} students of any party agree, so every student's own vote was "
             "counted. Expect a poor model: use more public rows, more rows per party, or fewer partitions."
         )
-        students = np.concatenate(list(self.predictions(server, bundles)))
-        return count_votes(students, len(server.classes))
-
-    def predictions(self, server: Server, bundles: Sequence[Bundle]) -> Iterator[Votes]:
-        """Each party's students' predictions on the public rows."""
-        return (answers for _, answers in self.heard(server, bundles))
-
-    def heard(
-        self, server: Server, bundles: Sequence[Bundle], asking: Ask | None = None
-    ) -> Iterator[tuple[Bundle, NDArray[Any]]]:
-        """What each party's students say about the public rows; a party whose student fails is named and left out."""
-        tasks = [(bundle.models, server.public, bundle.n_outputs) for bundle in bundles]
-        answers = in_parallel(asking or ask, tasks, jobs=server.jobs)
-        heard = 0
-        for bundle, answer in zip(bundles, answers, strict=True):
-            failed = [f"student {place + 1}: {each}" for place, each in enumerate(answer) if isinstance(each, str)]
-            if failed:
-                # Fewer students agree more easily: with one left out, the party would vote on more rows than others.
-                note = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}"
-                server.diary.say(note)
-                server.diary.figures.setdefault("silent", {})[bundle.sender] = note
-                continue
-            heard += 1
-            yield bundle, np.stack([each for each in answer if not isinstance(each, str)])
-        if heard == 0:
-            raise ModelError("No party sent students that can all be used; there is nothing to vote with.")
+        return count_votes(np.concatenate([said for _, said in heard]), len(server.classes))
 
 
 def student_name(partition: int) -> str:

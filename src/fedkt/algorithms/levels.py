@@ -19,6 +19,8 @@ DROWNED = 0.75
 """Below this chance that a unanimous vote survives the noise, labels are hardly worth learning."""
 FEW_PARTIES = 20
 """Below this the noise that protects one vote among so few drowns the others."""
+LARGE_DELTA = 1e-3
+"""From here on δ is no small chance, however few rows there are."""
 USELESS_EPSILON = 10.0
 """Above this an attacker may be e^10 times surer after the release than before: no protection worth its noise."""
 
@@ -165,5 +167,10 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
         told.append(
             f"delta {price.delta:g} is larger than one in {units} {'parties' if level == 'L1' else 'rows'}: it allows "
             "to reveal one of them entirely. Choose a smaller delta."
+        )
+    elif price.delta >= LARGE_DELTA:
+        told.append(
+            f"delta {price.delta:g} is a chance of {price.delta:.2g} that nothing at all is protected. Choose one well "
+            "below one in the number of rows of a party, say 1e-5."
         )
     return tuple(told)

@@ -53,6 +53,13 @@ def party(
             metavar="COLUMN",
         ),
     ] = None,
+    most_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."
+        ),
+    ] = None,
+    most_delta: Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
@@ -64,6 +71,8 @@ def party(
       fedkt party plan.toml --name north --data north.csv --public public.csv -o outbox --key north.key --jobs 4
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --ledger north.ledger --id patient
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --most-epsilon 4 --most-delta 1e-5
     """
     from contextlib import ExitStack
 
@@ -87,6 +96,8 @@ def party(
                     work=work,
                     ledger=ledger,
                     identity=identity,
+                    most_epsilon=most_epsilon,
+                    most_delta=most_delta,
                     progress=bar,
                     issue=issue,
                 )

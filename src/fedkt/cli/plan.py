@@ -207,13 +207,21 @@ def check(
     """
     from fedkt.cli.output import print_json, stdout
     from fedkt.plan import read_plan
+    from fedkt.plan.text import plan_cautions
 
     agreed = read_plan(plan)
     if public is not None:
         agreed.columns.encode(agreed.read_public(public))
     if as_json:
         said = agreed.model_dump(mode="json", by_alias=True)
-        print_json({"digest": agreed.digest, "public_checked": public is not None, "plan": said})
+        print_json(
+            {
+                "digest": agreed.digest,
+                "public_checked": public is not None,
+                "cautions": plan_cautions(agreed),
+                "plan": said,
+            }
+        )
         return
     stdout.print(agreed.explain(), markup=False, highlight=False, soft_wrap=True)
     if public is not None:

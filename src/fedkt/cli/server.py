@@ -32,7 +32,10 @@ def server(
     test: Annotated[Path | None, typer.Option(help="Labelled rows of your own, to measure the result on.")] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(help="At level L1: the file in which noisy votes are written down. Default: beside the plan."),
+        typer.Option(
+            help="At level L1: the file in which noisy votes are written down. Default: one for these parties, beside "
+            "the plan."
+        ),
     ] = None,
     key: Annotated[
         Path | None, typer.Option(help="The server's private key, to sign final.onnx with (see `fedkt keys new`).")
@@ -59,10 +62,11 @@ def server(
     from fedkt.party_side import read_key
     from fedkt.plan import read_plan
     from fedkt.server_side.host import run_server, sole_server
+    from fedkt.server_side.noise import default_ledger
 
     agreed = read_plan(plan)
     if ledger is None and agreed.level == "L1":
-        ledger = plan.with_name(f"{plan.name}.ledger")
+        ledger = default_ledger(agreed, plan)
     signing = None if key is None else read_key(key)
     with sole_server(output), progress_bar("bundles", quiet=as_json) as bar:
         hosted = run_server(

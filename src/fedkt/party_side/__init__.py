@@ -18,7 +18,7 @@ from fedkt.data.values import identities_of
 from fedkt.errors import DataError, PrivacyError
 from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress, rows_in
-from fedkt.party_side.claim import claim_for, ledger_path, open_ledger, spend, tell, with_total
+from fedkt.party_side.claim import check_limits, claim_for, ledger_path, open_ledger, spend, tell, with_total
 from fedkt.party_side.keys import check_key, read_key, write_keys
 from fedkt.party_side.outbox import check_issue, packed_issue, sent_before
 from fedkt.party_side.records import check_identity, data_digest, tell_of_records
@@ -77,6 +77,8 @@ def run_party(
     ledger: Path | None = None,
     identity: str | None = None,
     issue: int | None = None,
+    most_epsilon: float | None = None,
+    most_delta: float | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Sent]:
     """Train this party's students and write outbox/<name>.fedkt; the working folder is removed after the block.
@@ -84,10 +86,12 @@ def run_party(
     Of two signed bundles the larger `issue` counts: by default one more than that of the bundle in the outbox.
 
     At level L2 the releases are written into the `ledger` first; by default it lies beside the data. `identity` is the
-    column by which level L2 tells records apart.
+    column by which level L2 tells records apart. A plan, or a total in the ledger, above `most_epsilon` or `most_delta`
+    is refused.
     """
     plan.require(name)
     check_identity(plan, identity)
+    check_limits(plan, name, most_epsilon=most_epsilon, most_delta=most_delta)
     ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
     check_issue(issue, key)
@@ -126,7 +130,7 @@ def run_party(
         door = Ledger()
         if ledger is not None and claim is not None and own.noise_seed is not None:
             new = not ledger.exists()
-            door = open_ledger(plan, name, ledger)
+            door = open_ledger(plan, name, ledger, folder, most_epsilon)
             try:
                 spend(door, plan, claim, own.noise_seed)
             except PrivacyError:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from fedkt.algorithms.expert import COUNTS_STREAM
@@ -13,9 +15,11 @@ from fedkt.bundle.manifest import Claim
 from fedkt.data.values import plural
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Diary
+from fedkt.party_side.shelf import hold
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Release
-from fedkt.privacy.book import Book, Spending, reserve
+from fedkt.privacy.book import Book, reserve
+from fedkt.privacy.entries import Spending
 from fedkt.privacy.ledger import COUNTS_PURPOSE, counts_release, named, same_spending, total_of
 from fedkt.privacy.statement import rounded_up
 
@@ -33,6 +37,35 @@ def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
     # "." is a folder whose name only its full path tells.
     named = data if data.name else data.resolve()
     return named.with_name(f"{named.name}.ledger")
+
+
+def check_limits(plan: Plan, name: str, *, most_epsilon: float | None, most_delta: float | None) -> None:
+    """Refuse a plan that asks more of this party than it allows, before anything of it is read.
+
+    At level L1 the server spends: there the budget of all its releases counts, at L2 the ledger keeps to the limit.
+    """
+    for option, most, end in (("--most-epsilon", most_epsilon, math.inf), ("--most-delta", most_delta, 1.0)):
+        if most is not None and not 0 < most < end:
+            raise ConfigurationError(f"{option} must lie between 0 and {'1' if end == 1 else 'infinity'}, got {most}.")
+    if most_epsilon is None and most_delta is None:
+        return
+    price, asks = plan.price(), []
+    if price is None:
+        asks.append(f"level {plan.level} adds no noise, so epsilon is infinite")
+    else:
+        unit = price.release.unit
+        if most_epsilon is not None and not price.epsilon <= most_epsilon:
+            asks.append(f"epsilon {rounded_up(price.epsilon)} for one {unit}, and you allow {most_epsilon:g}")
+        elif most_epsilon is not None and plan.level == "L1" and not (plan.budget or math.inf) <= most_epsilon:
+            asks.append(f"a budget of epsilon {plan.budget:g} for one {unit}, and you allow {most_epsilon:g}")
+        if most_delta is not None and not price.delta <= most_delta:
+            asks.append(f"delta {price.delta:g}, and you allow {most_delta:g}")
+    if asks:
+        raise PrivacyError(
+            f"The plan asks more of {name!r} than its own limits allow: {'; '.join(asks)}. Nothing was read, trained "
+            "or written. Agree on a plan with more noise, fewer queries or a smaller delta; or change --most-epsilon "
+            "or --most-delta."
+        )
 
 
 def claim_for(plan: Plan) -> Claim:
@@ -65,10 +98,18 @@ def with_total(claim: Claim, ledger: Ledger) -> Claim:
     return claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
 
 
-def open_ledger(plan: Plan, name: str, path: Path) -> Ledger:
-    """This party's ledger under the plan's budget."""
+def open_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: float | None = None) -> Ledger:
+    """This party's ledger, under the plan's budget and its own; what kept noise gives is held in the working folder."""
     assert plan.privacy is not None
-    return Ledger(owner=name, delta=plan.privacy.delta, budget=plan.budget, book=Book.open(path), plan=plan.digest)
+    budgets = [each for each in (plan.budget, most_epsilon) if each is not None]
+    return Ledger(
+        owner=name,
+        delta=plan.privacy.delta,
+        budget=min(budgets, default=None),
+        book=Book.open(path),
+        plan=plan.digest,
+        hold=partial(hold, work),
+    )
 
 
 def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
@@ -108,9 +149,10 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     cost = total_of([*spent, *due], ledger.delta)
     if not cost <= budget:
         so_far = total_of(spent, ledger.delta)
+        whose = "budget" if budget == plan.budget else "limit of its own (--most-epsilon)"
         raise PrivacyError(
-            f"The budget of {ledger.owner!r} does not cover this run: epsilon {so_far:.4g} is spent in "
-            f"{plural(len(spent), 'earlier release')}, with this one it would be {cost:.4g}, the budget is {budget:g} "
+            f"The {whose} of {ledger.owner!r} does not cover this run: epsilon {so_far:.4g} is spent in "
+            f"{plural(len(spent), 'earlier release')}, with this one it would be {cost:.4g}, allowed is {budget:g} "
             f"at delta {ledger.delta:g}. Nothing was trained or written. Training again on changed rows is a "
             "new release; if you need the file of the last run again, send the one you kept. Else agree on a plan "
             f"with a larger budget, more noise or fewer queries. (Ledger: {book.path})"

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.errors import ConfigurationError, DataError, ModelError
+from fedkt.errors import ConfigurationError, DataError, ModelError, PrivacyError
 from fedkt.federation import Diary, seed_for
 from fedkt.locks import give_back, try_lock
 from fedkt.models.base import FittedModel
@@ -28,6 +28,7 @@ from fedkt.models.exchange import OnnxModel, converter
 from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
 from fedkt.parallel import Progress
 from fedkt.plan import Plan
+from fedkt.privacy.stream import new_secret
 from fedkt.transport.folder import read_at_most, write_atomically
 from fedkt.versions import versions
 
@@ -40,6 +41,9 @@ ENDING = ".student"
 STUDENT = re.compile(r"student-[0-9]+\.student")
 UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
 BELONGS = ("plan", "party", "data", "versions")
+OLD_NOISE = "noise_seed"
+BENEATH = ("scipy", "joblib", "cryptography")
+"""What votes and noise also depend on, beside what a model does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,23 +191,46 @@ class Seeds:
 
 def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Diary) -> Seeds:
     """This party's seeds; students that were made from something else are removed first."""
-    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions()), strict=True))
+    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*BENEATH)), strict=True))
     state = read_state(folder)
-    seed, noise_seed = state.pop("seed", None), state.pop("noise_seed", None)
-    if state == belongs and (noise_seed is not None) == (plan.level == "L2"):
-        return Seeds(int(seed), noise_seed, resumed=True)
+    seed, secret = state.pop("seed", None), state.pop("noise_secret", None)
+    state.pop("labels", None)
+    if state == belongs and (secret is not None) == (plan.level == "L2"):
+        return Seeds(int(seed), secret, resumed=True)
     if state:
-        changed = [key for key in belongs if state.get(key) != belongs[key]]
+        # An earlier version drew its noise in another way, from what it called a seed.
+        changed = [key for key in belongs if state.get(key) != belongs[key]] + ["noise"] * (OLD_NOISE in state)
         diary.say(
             f"{folder} holds work that was begun with other {', '.join(changed) or 'settings'}; it is done again from "
             "the beginning."
         )
         clear(folder, keep=(STATE,))
     drawn = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
-    noise = secrets.randbits(128) if plan.level == "L2" else None
-    said = {**belongs, "seed": drawn} | ({} if noise is None else {"noise_seed": noise})
+    secret = new_secret() if plan.level == "L2" else None
+    write_state(folder, {**belongs, "seed": drawn} | ({} if secret is None else {"noise_secret": secret}))
+    return Seeds(drawn, secret, resumed=False)
+
+
+def write_state(folder: Path, said: dict[str, Any]) -> None:
+    """Write down what a shelf belongs to, with its secrets, for its owner's eyes only."""
     write_atomically(folder / STATE, json.dumps(said, indent=1).encode(), private=True)
-    return Seeds(drawn, noise, resumed=False)
+
+
+def hold(folder: Path, noise_key: str, digest: str) -> None:
+    """Write down which labels a kept noise has given, before anything learns them; refused where it gave others.
+
+    What decides the votes belongs to the shelf; but round-off on another machine may still move one.
+    """
+    state = read_state(folder)
+    held = state.get("labels", {})
+    if held.get(noise_key, digest) != digest:
+        raise PrivacyError(
+            "The same rows gave other votes than before this run was interrupted, and the same noise on both would "
+            "give them away. Nothing was written. Go on where and as it was begun (same machine, same --jobs); or "
+            f"remove {folder} and start again, which is a new release and is charged."
+        )
+    if noise_key not in held:
+        write_state(folder, {**state, "labels": {**held, noise_key: digest}})
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -212,10 +239,11 @@ def read_state(folder: Path) -> dict[str, Any]:
         stored = json.loads(read_at_most(folder / STATE, 2**20) or b"")
     except (OSError, ValueError, RecursionError):
         return {}
-    if not isinstance(stored, dict) or set(stored) - {"noise_seed"} != {*BELONGS, "seed"}:
+    if not isinstance(stored, dict) or set(stored) - {OLD_NOISE, "noise_secret", "labels"} != {*BELONGS, "seed"}:
         return {}
-    drawn = [stored["seed"], stored.get("noise_seed", 0)]
-    return stored if all(type(each) is int and 0 <= each < 2**128 for each in drawn) else {}
+    drawn = [stored["seed"], stored.get("noise_secret", 0)]
+    right = all(type(each) is int and 0 <= each < 2**256 for each in drawn)
+    return stored if right and isinstance(stored.get("labels", {}), dict) else {}
 
 
 def clear(folder: Path, *, keep: tuple[str, ...] = ()) -> None:

@@ -120,5 +120,5 @@ def run_price(plan: Plan, party_rows: Sequence[int] | None = None) -> Price | No
 
 
 def rounded_budget(epsilon: float) -> float:
-    """ε rounded up to three decimals: what one run costs, and no more."""
-    return math.ceil(epsilon * 1000) / 1000
+    """ε rounded up to three decimals: what one run costs, and no more; a budget of nothing would be none."""
+    return max(1, math.ceil(epsilon * 1000)) / 1000

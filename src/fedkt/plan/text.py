@@ -204,11 +204,8 @@ def promised(plan: Plan) -> list[str]:
     price = plan.price()
     if plan.privacy is None or price is None:
         return ["What is not protected", *UNPROTECTED, *(COUNTED if plan.counts else GUESSED if plan.not_mine else ())]
-    from fedkt.algorithms.levels import cautions
-
     said = statement(plan.level, price)
     owner = "the server" if plan.level == "L1" else "a party"
-    sizes = [1] * len(plan.parties) if plan.level == "L1" else [1]
     scale = ", ".join(f"{name} {value:.4g}" for name, value in plan.privacy.scale.items())
     lines = [
         "What is promised",
@@ -234,8 +231,15 @@ def promised(plan: Plan) -> list[str]:
             f"Every party has {plural(plan.subsets, 'voter')}, whatever its rows: a subset without rows, or whose "
             "teacher fails, votes by a fixed rule. Which subset a record is in, its own identity decides (--id)."
         )
-    lines += [line for caution in cautions(plan.level, price, sizes) for line in _wrapped(f"Caution: {caution}")]
+    lines += [line for caution in plan_cautions(plan) for line in _wrapped(f"Caution: {caution}")]
     return [*lines, "", "What is not protected", *_wrapped(said.not_protected)]
+
+
+def plan_cautions(plan: Plan) -> tuple[str, ...]:
+    """What somebody asked to agree should hear before trusting the plan's promise."""
+    from fedkt.algorithms.levels import cautions
+
+    return cautions(plan.level, plan.price(), [1] * len(plan.parties) if plan.level == "L1" else [1])
 
 
 def sentence(words: str) -> str:

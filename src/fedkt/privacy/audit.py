@@ -26,6 +26,7 @@ from fedkt.errors import ConfigurationError
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.noise import BLOCK
 from fedkt.privacy.price import Floats, Noise, Price
+from fedkt.privacy.stream import Source
 from fedkt.votes import NO_VOTE, winners
 
 Fault = Literal["none", "double-sensitivity"]
@@ -85,7 +86,7 @@ def divergence(noise: Noise, first: Floats, second: Floats) -> float:
 def audit(
     claim: Price,
     *,
-    rng: np.random.Generator,
+    rng: Source,
     trials: int = TRIALS,
     fault: Fault = "none",
     bare: bool = False,
@@ -137,9 +138,7 @@ def outcome_shares(noise: Noise | None, votes: Floats) -> Floats:
     return np.array([float(noise.win_probability(-gap)), float(noise.win_probability(gap))])
 
 
-def score(
-    noise: Noise | None, votes: Floats, queries: int, trials: int, evidence: Floats, rng: np.random.Generator
-) -> Floats:
+def score(noise: Noise | None, votes: Floats, queries: int, trials: int, evidence: Floats, rng: Source) -> Floats:
     """The log-likelihood ratio of each of so many releases of the same vote, in blocks to spare memory."""
     scores = np.empty(trials)
     step = max(1, BLOCK // queries)
@@ -156,9 +155,7 @@ def score(
     return np.round(scores, 9)
 
 
-def releases(
-    noise: Noise | None, votes: Floats, queries: int, number: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def releases(noise: Noise | None, votes: Floats, queries: int, number: int, rng: Source) -> NDArray[np.int64]:
     """So many releases of `queries` labels each, through the mechanism's own door."""
     if isinstance(noise, ConfidentGaussian):
         one = np.broadcast_to(votes, (queries, len(votes)))

@@ -13,6 +13,7 @@ from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.gaussian import gaussian_class_probabilities
 from fedkt.privacy.noise import BLOCK, counts, finite, one_row, orders_above_one, positive
 from fedkt.privacy.price import Floats
+from fedkt.privacy.stream import Source
 from fedkt.votes import NO_VOTE
 
 
@@ -53,7 +54,7 @@ class ConfidentGaussian:
             "answers": self.answers,
         }
 
-    def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each answered row, NO_VOTE for the others and for all rows after the last answer."""
         known = counts(votes)
         rows, classes = known.shape

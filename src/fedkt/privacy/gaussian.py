@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedkt.errors import PrivacyError
 from fedkt.privacy.noise import noisy_winners, one_row, orders_above_one, positive
 from fedkt.privacy.price import Floats
+from fedkt.privacy.stream import Source
 
 
 def gaussian_class_probabilities(votes: ArrayLike, sigma: float) -> Floats:
@@ -53,7 +54,7 @@ class Gaussian:
         """σ, the standard deviation in votes."""
         return {"sigma": self.sigma}
 
-    def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each row of votes, also of rows nobody voted on."""
         return noisy_winners(votes, lambda shape: rng.normal(0.0, self.sigma, shape))
 
@@ -92,13 +93,13 @@ class GaussianCounts(Gaussian):
         """The name in the catalogue."""
         return "gaussian-counts"
 
-    def counts(self, numbers: ArrayLike, rng: np.random.Generator) -> tuple[int, ...]:
+    def counts(self, numbers: ArrayLike, rng: Source) -> tuple[int, ...]:
         """The noisy counts, rounded, and none below zero: what is done to noisy numbers costs nothing."""
         known = np.asarray(numbers, dtype=np.float64)
         noisy = known + rng.normal(0.0, self.sigma, known.shape)
         return tuple(int(each) for each in np.maximum(np.rint(noisy), 0))
 
-    def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """Refused: counts have no winner."""
         raise PrivacyError("This noise is for counts that are released themselves, not for votes.")
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.privacy.noise import noisy_winners, one_row, orders_above_one, positive
 from fedkt.privacy.price import Floats
+from fedkt.privacy.stream import Source
 
 
 def bounded_range_rdp(eta: float, orders: ArrayLike) -> Floats:
@@ -51,7 +52,7 @@ class Gumbel:
         """θ, the inverse of the noise's scale."""
         return {"theta": self.theta}
 
-    def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each row of votes, also of rows nobody voted on."""
         return noisy_winners(votes, lambda shape: rng.gumbel(0.0, 1 / self.theta, shape))
 

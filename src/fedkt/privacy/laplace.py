@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.privacy.noise import noisy_winners, one_row, orders_above_one, positive
 from fedkt.privacy.price import Floats
+from fedkt.privacy.stream import Source
 
 
 def randomised_response_rdp(epsilon: float, orders: ArrayLike) -> Floats:
@@ -56,7 +57,7 @@ class Laplace:
         """
         return {"gamma": self.gamma}
 
-    def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each row of votes, also of rows nobody voted on."""
         return noisy_winners(votes, lambda shape: rng.laplace(0.0, 1 / self.gamma, shape))
 

@@ -7,6 +7,7 @@ winners leave and nothing is promised.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,12 @@ from numpy.typing import ArrayLike
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
-from fedkt.privacy.book import Book, Entry, Spending, reserve
+from fedkt.privacy.book import Book, reserve
+from fedkt.privacy.entries import Entry, Spending
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Adjacency, Noise, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up
+from fedkt.privacy.stream import Source
 from fedkt.votes import Labels, winners
 
 COUNTS_PURPOSE = "class counts"
@@ -67,6 +70,8 @@ class Ledger:
     """What was released through this object."""
     bare: int = 0
     """Labels that left without noise."""
+    hold: Callable[[str, str], None] | None = None
+    """Told which kept noise has given what (its name, a digest) before anybody sees it; raises where it gave other."""
 
     def release(
         self,
@@ -77,7 +82,7 @@ class Ledger:
         voters: int,
         classes: int,
         unit: Unit,
-        rng: np.random.Generator,
+        rng: Source,
         adjacency: Adjacency = "replace-one",
         abstentions: bool = False,
         purpose: str = "vote",
@@ -94,7 +99,9 @@ class Ledger:
         asked = Release(noise, queries, voters, classes, unit, adjacency, abstentions)
         self._reserve(asked, purpose, noise_key)
         self.releases.append(asked)
-        return noise.labels(self._counted(count, queries, voters, classes), rng)
+        labels = noise.labels(self._counted(count, queries, voters, classes), rng)
+        self._hold(noise_key, labels)
+        return labels
 
     def release_counts(
         self,
@@ -102,7 +109,7 @@ class Ledger:
         noise: GaussianCounts,
         *,
         classes: int,
-        rng: np.random.Generator,
+        rng: Source,
         adjacency: Adjacency = "replace-one",
         purpose: str = COUNTS_PURPOSE,
         noise_key: str = "",
@@ -114,7 +121,9 @@ class Ledger:
         numbers = np.asarray(count())
         if numbers.shape != (classes,):
             raise PrivacyError(f"Asked for the counts of {classes} classes, counted {numbers.shape}.")
-        return noise.counts(numbers, rng)
+        told = noise.counts(numbers, rng)
+        self._hold(noise_key, np.array(told))
+        return told
 
     def price(self) -> Price | None:
         """What the releases through this object cost together; None where nothing noisy was released."""
@@ -142,6 +151,10 @@ class Ledger:
             return
         reserve(self.book, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
 
+    def _hold(self, noise_key: str, given: Labels) -> None:
+        if noise_key and self.hold is not None:
+            self.hold(noise_key, digest_of(given))
+
     def _counted(self, count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
         votes = np.asarray(count())
         if votes.shape != (queries, classes):
@@ -149,6 +162,11 @@ class Ledger:
         if queries and int(votes.sum(axis=1).max()) > voters:
             raise PrivacyError(f"More votes were counted than there are voters ({voters}). Nothing was released.")
         return votes
+
+
+def digest_of(given: Labels) -> str:
+    """Tells the labels that a kept noise has given from others."""
+    return hashlib.sha256(np.ascontiguousarray(given, dtype="<i8").tobytes()).hexdigest()
 
 
 def counts_release(noise: GaussianCounts, classes: int, adjacency: Adjacency = "replace-one") -> Release:

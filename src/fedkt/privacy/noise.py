@@ -15,21 +15,31 @@ BLOCK = 1 << 18
 """Noisy counts held at a time, so that memory does not grow with the number of queries."""
 
 
+LARGEST = 1e12
+"""No parameter of a noise is larger, nor smaller than one in so many: beyond it doubles no longer tell votes apart."""
+
+
 def positive(mechanism: str, parameter: str, value: object) -> float:
-    """The parameter as a float, refused in words unless it is finite and above zero."""
+    """The parameter as a float, refused in words unless it is above zero and of a size that noise can have."""
     number = finite(mechanism, parameter, value)
     if number <= 0:
         raise ConfigurationError(f"The {parameter} of {mechanism} noise must be above zero, got {value!r}.")
+    if number < 1 / LARGEST:
+        raise ConfigurationError(
+            f"The {parameter} of {mechanism} noise must lie between {1 / LARGEST:g} and {LARGEST:g}, got {value!r}."
+        )
     return number
 
 
 def finite(mechanism: str, parameter: str, value: object) -> float:
-    """The parameter as a float, refused in words unless it is a finite number."""
+    """The parameter as a float, refused in words unless it is a number of a size that noise can have."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ConfigurationError(f"The {parameter} of {mechanism} noise is a number, got {value!r}.")
     number = float(value)
     if not math.isfinite(number):
         raise ConfigurationError(f"The {parameter} of {mechanism} noise must be finite, got {value!r}.")
+    if abs(number) > LARGEST:
+        raise ConfigurationError(f"The {parameter} of {mechanism} noise is at most {LARGEST:g}, got {value!r}.")
     return number
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
+from fedkt.privacy.stream import Source
 
 Unit = Literal["party", "record"]
 Adjacency = Literal["replace-one", "add-or-remove"]
@@ -43,7 +44,7 @@ class Noise(Protocol):
         """Equal noises have equal prices, so that a price can be remembered."""
         ...
 
-    def labels(self, votes: ArrayLike, rng: np.random.Generator) -> NDArray[np.int64]:
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each row of votes; NO_VOTE where the mechanism gives no answer."""
         ...
 

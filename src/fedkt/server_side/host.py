@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.algorithms.fedkt import FedKT, Heard
 from fedkt.algorithms.levels import cautions
 from fedkt.bundle import Bundle
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
@@ -35,7 +36,7 @@ from fedkt.report import Report, accuracies
 from fedkt.server_side.claims import dearest, largest_total
 from fedkt.server_side.final_file import write_final, write_signed
 from fedkt.server_side.inbox import FOLDER_BYTES, Arrival, gather, not_enough, passed_over, without_reasons
-from fedkt.server_side.noise import bare_reasons, kept_noise, ledger_at, open_ledger, unable
+from fedkt.server_side.noise import KeptNoise, bare_reasons, kept_noise, ledger_at, open_ledger
 from fedkt.signing import SigningKey
 from fedkt.transport.folder import write_atomically
 from fedkt.versions import versions
@@ -118,11 +119,17 @@ def run_server(
     """
     needed = needed_parties(plan, min_parties)
     ledger = ledger_at(plan, ledger)
+    new = ledger is not None and not ledger.exists()
     door = Ledger() if ledger is None else open_ledger(plan, ledger)
     rows = plan.columns.encode(plan.read_public(public))
     # Before anybody waits: a test file that does not fit should be heard of now.
     asked = None if test is None else labelled_rows(plan, test)
     diary = Diary()
+    if new and ledger is not None:
+        diary.say(
+            f"{ledger.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
+            "--ledger, or they are not counted."
+        )
     if asked is not None:
         diary.notes.extend(asked[2])
     arrivals = gather(plan, bundles, wait=wait, memory=memory, tell=tell)
@@ -133,29 +140,16 @@ def run_server(
     diary.notes.extend(passed_over(bundles, plan.names))
     started, cpu_started = time.perf_counter(), cpu_clock()
     seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
-    # Where a vote is paid for, whoever cannot vote is found before.
-    silent = {} if ledger is None else unable(plan, heard, rows)
-    diary.notes.extend(silent.values())
-    asked_to_vote = [bundle for bundle in heard if bundle.sender not in silent]
-    if len(asked_to_vote) < needed:
-        raise BundleError(not_running(silent, len(asked_to_vote), needed))
-    noise = None if ledger is None else kept_noise(ledger, plan, arrivals, asked_to_vote)
-    noise_seed = None if noise is None else noise.seed
-    server = Server(
-        rows, plan.classes, seed, image=plan.image, jobs=jobs, diary=diary, ledger=door, noise_seed=noise_seed
-    )
-    try:
-        trained: Any = plan.algorithm().server_step(server, asked_to_vote).models[0]
-    except PrivacyError:
-        if noise is not None:
-            noise.forget()
-        raise
-    silent |= diary.figures.pop("silent", {})
-    voting = [bundle for bundle in heard if bundle.sender not in silent]
+    algorithm = plan.algorithm()
+    server = Server(rows, plan.classes, seed, image=plan.image, jobs=jobs, diary=diary, ledger=door)
+    said = algorithm.heard(server, heard)
+    silent: dict[str, str] = diary.figures.pop("silent", {})
+    voting = [bundle for bundle, _ in said]
+    # Where a vote is paid for, whoever cannot vote is out before.
     if len(voting) < needed:
         raise BundleError(not_running(silent, len(voting), needed))
-    if noise is not None:
-        noise.hold(diary.figures["labels"][0][1])
+    noise = None if ledger is None else kept_noise(ledger, plan, voting)
+    trained = concluded(algorithm, server, said, noise)
     price = door.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(door) if plan.level == "L1" else largest_total(voting)) or (None, None)
     promise = statement(
@@ -232,6 +226,18 @@ def run_server(
     text = json.dumps(hosted.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(result / "report.json", text.encode() + b"\n")
     return hosted
+
+
+def concluded(algorithm: FedKT, server: Server, said: Sequence[Heard], noise: KeptNoise | None) -> Any:
+    """The trained final model; at level L1 with kept noise, whose labels are held before anything learns them."""
+    if noise is None:
+        return algorithm.conclude(server, said).models[0]
+    server.ledger.hold = noise.hold
+    try:
+        return algorithm.conclude(replace(server, noise_seed=noise.seed), said).models[0]
+    except PrivacyError:
+        noise.forget()
+        raise
 
 
 @dataclass(frozen=True)

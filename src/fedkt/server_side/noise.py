@@ -1,29 +1,26 @@
 """The server at level L1: its ledger, and noise that a killed server finds again instead of paying twice.
 
-The secret seed of the noise lies beside the ledger, in a file that only its owner can read. It belongs to one plan and
-one set of bundles: with any other bundle the votes are others, and the same noise on other votes would give both away.
+The secret of the noise lies beside the ledger, in a file that only its owner can read. It belongs to one plan and one
+set of bundles: with any other bundle the votes are others, and the same noise on other votes would give both away.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError, PrivacyError
-from fedkt.models.prediction import predict_all
-from fedkt.plan import Plan
+from fedkt.errors import ConfigurationError, FedKTError, PrivacyError
+from fedkt.plan import Plan, read_plan
 from fedkt.privacy import Ledger
 from fedkt.privacy.book import Book, locked
-from fedkt.server_side.inbox import Arrival
+from fedkt.privacy.stream import new_secret
 from fedkt.transport.folder import read_at_most, write_atomically
+
+ENDING = ".ledger"
 
 
 @dataclass(frozen=True)
@@ -39,12 +36,11 @@ class KeptNoise:
     fresh: bool = False
     """Whether this run has drawn it."""
 
-    def hold(self, labels: Any) -> None:
+    def hold(self, _name: str, digest: str) -> None:
         """Write down which labels left, before anybody sees them; refused where the same noise has given others."""
-        digest = hashlib.sha256(np.ascontiguousarray(labels, dtype="<i8").tobytes()).hexdigest()
         with locked(self.ledger):
             # Another server may have held its labels since this one began.
-            _, before = read_kept(self.path, self.belongs) or (self.seed, None)
+            before = (read_kept(self.path, self.belongs) or (self.seed, None))[1]
             if any(known not in (None, digest) for known in (self.labels, before)):
                 raise PrivacyError(
                     "The same bundles gave other labels than before, and with the same noise on them both together "
@@ -54,9 +50,39 @@ class KeptNoise:
             write_kept(self.path, self.belongs, self.seed, digest)
 
     def forget(self) -> None:
-        """Remove noise that was drawn for a release that has been refused; noise of an earlier run stays."""
-        if self.fresh:
-            self.path.unlink(missing_ok=True)
+        """Remove noise that was drawn for a release that has been refused; noise that has given labels stays."""
+        with locked(self.ledger):
+            if self.fresh and read_kept(self.path, self.belongs) == (self.seed, None):
+                self.path.unlink()
+
+
+def default_ledger(plan: Plan, file: Path) -> Path:
+    """The ledger of a plan's parties, beside the plan: all plans there over the same parties share it.
+
+    Parties go by their names: who has a new key is still the same, and so are its rows. Earlier versions named the
+    ledger after the plan's file; one that is there goes on being used, by all these plans.
+    """
+    names = sorted(plan.names)
+    ours = file.with_name(f"parties-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}{ENDING}")
+    found = [ours] if ours.exists() else []
+    for each in sorted(file.parent.glob(f"*{ENDING}")):
+        if each != ours and names_in(each.with_name(each.name.removesuffix(ENDING))) == names:
+            found.append(each)
+    if len(found) > 1:
+        raise PrivacyError(
+            f"{len(found)} ledgers beside {file} hold releases about these parties: "
+            f"{', '.join(each.name for each in found)}. Nothing is released: what is in the others would not be "
+            "counted. Pass the one to go on with as --ledger."
+        )
+    return found[0] if found else ours
+
+
+def names_in(file: Path) -> list[str] | None:
+    """Who takes part by the plan in this file; None where it is no plan."""
+    try:
+        return sorted(read_plan(file).names)
+    except (FedKTError, OSError, ValueError):
+        return None
 
 
 def ledger_at(plan: Plan, asked: Path | None) -> Path | None:
@@ -78,17 +104,16 @@ def open_ledger(plan: Plan, path: Path) -> Ledger:
     return Ledger(owner="server", delta=plan.privacy.delta, budget=plan.budget, book=Book.open(path), plan=plan.digest)
 
 
-def kept_noise(ledger: Path, plan: Plan, arrivals: Sequence[Arrival], voting: Sequence[Bundle]) -> KeptNoise:
+def kept_noise(ledger: Path, plan: Plan, voting: Sequence[Bundle]) -> KeptNoise:
     """The noise of this vote: the one an earlier run had drawn for the same bundles, else a new one, on the disk."""
-    names = {bundle.sender for bundle in voting}
-    heard = sorted((each.party or "", each.sha256) for each in arrivals if each.bundle and each.party in names)
+    heard = sorted((bundle.sender, bundle.identity) for bundle in voting)
     belongs = hashlib.sha256(json.dumps([plan.digest, heard]).encode()).hexdigest()
     path, ledger = ledger.with_name(f"{ledger.name}.{belongs[:16]}.noise"), ledger.resolve()
     with locked(ledger):
         kept = read_kept(path, belongs)
         if kept is not None:
             return KeptNoise(path, ledger, belongs, *kept)
-        drawn = KeptNoise(path, ledger, belongs, secrets.randbits(128), None, fresh=True)
+        drawn = KeptNoise(path, ledger, belongs, new_secret(), None, fresh=True)
         write_kept(path, belongs, drawn.seed, None)
     return drawn
 
@@ -99,30 +124,21 @@ def read_kept(path: Path, belongs: str) -> tuple[int, str | None] | None:
         return None
     try:
         said = json.loads(read_at_most(path, 2**16) or b"")
-        seed, labels = said["noise_seed"], said["labels"]
+        seed, labels = said["noise_secret"], said["labels"]
         if said["belongs"] == belongs and type(seed) is int and seed >= 0:
             return seed, None if labels is None else str(labels)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     raise PrivacyError(
-        f"{path} is damaged: it keeps the noise of this vote. Remove it to draw new noise, which is charged again."
+        f"{path} is damaged, or of an earlier version that drew noise in another way: it keeps the noise of this vote. "
+        "If you have its final.onnx, keep that. Remove the file to draw new noise, which is charged again."
     )
 
 
 def write_kept(path: Path, belongs: str, seed: int, labels: str | None) -> None:
     """Put a seed, and the digest of the labels it has given, where only their owner can read them."""
-    said = {"belongs": belongs, "noise_seed": seed, "labels": labels}
+    said = {"belongs": belongs, "noise_secret": seed, "labels": labels}
     write_atomically(path, json.dumps(said, indent=1).encode(), private=True)
-
-
-def unable(plan: Plan, bundles: Sequence[Bundle], public: Any) -> dict[str, str]:
-    """Parties with a student that cannot be run, tried on all rows of the vote before it is paid for: name -> why."""
-    found, asked = {}, public[plan.algorithm().query_rows(len(public))]
-    for bundle in bundles:
-        failed = [each for each in predict_all(bundle.models, asked) if isinstance(each, str)]
-        if failed:
-            found[bundle.sender] = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}"
-    return found
 
 
 def bare_reasons(silent: dict[str, str]) -> dict[str, str]:

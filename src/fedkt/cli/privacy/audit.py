@@ -48,8 +48,6 @@ def audit(
 
       fedkt privacy audit --bare
     """
-    import numpy as np
-
     from fedkt.cli.output import print_json, stdout
     from fedkt.errors import ConfigurationError
     from fedkt.privacy import Release
@@ -57,6 +55,7 @@ def audit(
     from fedkt.privacy.audit import audit as attack
     from fedkt.privacy.calibrate import smallest_noise
     from fedkt.privacy.statement import rounded_up
+    from fedkt.privacy.stream import Stream
 
     scale = options.scale(
         gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
@@ -81,7 +80,7 @@ def audit(
     claim = price(Release(noise, queries, voters, classes, whom), delta)
     found = attack(
         claim,
-        rng=np.random.default_rng(seed),
+        rng=Stream.fresh() if seed is None else Stream.of(seed),
         trials=trials,
         fault=fault,  # type: ignore[arg-type]
         bare=bare,

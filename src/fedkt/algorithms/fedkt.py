@@ -239,7 +239,7 @@ class FedKT(Algorithm):
                     server.diary.say(note)
                     server.diary.figures.setdefault("silent", {})[bundle.sender] = note
                 else:
-                    found.append((bundle, np.stack(answer)))
+                    found.append((bundle, compact(np.stack(answer), bundle.n_outputs)))
         return found
 
     def asking(self) -> Ask:
@@ -336,6 +336,11 @@ class FedKT(Algorithm):
             "counted. Expect a poor model: use more public rows, more rows per party, or fewer partitions."
         )
         return count_votes(np.concatenate([said for _, said in heard]), len(server.classes))
+
+
+def compact(answers: NDArray[Any], n_outputs: int) -> NDArray[Any]:
+    """Answers in no more bytes than they need, since those of all parties are here at once; probabilities as they are."""
+    return answers.astype(np.min_scalar_type(n_outputs)) if answers.dtype.kind == "i" else answers
 
 
 def student_name(partition: int) -> str:

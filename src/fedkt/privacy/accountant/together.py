@@ -73,13 +73,14 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
     before any label was out: then ε is the least budget, fixed beforehand, whose filter accepts them all.
     """
     delta = check_delta(delta)
-    kinds = {(each.unit, each.adjacency) for each in releases}
-    if len(kinds) > 1:
+    units = {each.unit for each in releases}
+    if len(units) > 1:
         raise PrivacyError(
-            "Releases protect different things and have no common ε: "
-            + "; ".join(sorted(f"{unit}, {adjacency}" for unit, adjacency in kinds))
-            + ". Price each kind alone."
+            f"Releases protect different things and have no common ε: {', '.join(sorted(units))}. Price each alone."
         )
+    if len({each.adjacency for each in releases}) > 1:
+        # Who may be added or removed may be replaced as well: that much all of them promise.
+        releases = [replace(each, adjacency="replace-one") for each in releases]
     asked = [each for each in releases if each.queries]
     if not asked:
         raise PrivacyError("Nothing was released, so there is nothing to price.")

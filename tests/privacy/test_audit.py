@@ -1,12 +1,15 @@
 """The audit: sound noise stays below its claim, a planted fault and missing noise do not."""
 
 import math
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from fedkt.errors import ConfigurationError
+from fedkt.models.base import one_thread
 from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.audit import audit, epsilon_at_least, log_ratios, lower_bound, neighbours
@@ -124,3 +127,18 @@ def test_an_audit_that_says_nothing_is_refused(wrong):
 def test_a_release_of_nothing_is_not_audited():
     with pytest.raises(ConfigurationError, match="at least one query"):
         audit(claim(NOISES[1], queries=0), rng=rng())
+
+
+@pytest.mark.parametrize("side", ["party", "server"])
+def test_whole_steps_with_next_to_no_noise_are_told_apart_and_drowned_ones_are_not(side):
+    steps = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "audit_steps.py"))
+    step = steps["party_step"] if side == "party" else steps["server_step"](steps["students"]())
+    with one_thread():
+        bare = steps["attack"](side, step, Gaussian(0.01), 1.0, 30, broken=True)
+        drowned = steps["attack"](side, step, Gaussian(1e4), 1.0, 30, broken=False)
+    assert bare.empirical > 1
+    assert bare.as_expected
+    assert drowned.as_expected
+    votes = np.array([[1.0, 0.0]] * 2000)
+    wins = np.mean(steps["heavy"](Gaussian(2.0)).labels(votes, np.random.default_rng(0)) == 0)
+    assert wins == pytest.approx(float(Gaussian(2.0).win_probability(4)), abs=0.05)

@@ -339,7 +339,7 @@ class FedKT(Algorithm):
 
 
 def compact(answers: NDArray[Any], n_outputs: int) -> NDArray[Any]:
-    """Answers in no more bytes than they need, since those of all parties are here at once; probabilities as they are."""
+    """Classes in no more bytes than they need, since all parties' are here at once; probabilities as they are."""
     return answers.astype(np.min_scalar_type(n_outputs)) if answers.dtype.kind == "i" else answers
 
 

@@ -43,6 +43,9 @@ def server(
     memory: Annotated[
         float, typer.Option(min=0, help="Gigabytes that all parties' students may take together, shared evenly.")
     ] = 4.0,
+    cpu_hours: Annotated[
+        float, typer.Option(min=0, help="CPU hours that running all parties' students may take, shared evenly.")
+    ] = 4.0,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -59,6 +62,7 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
     """
     from fedkt.cli.output import print_json, progress_bar, stderr
+    from fedkt.models.onnx_rules import Limits
     from fedkt.party_side import read_key
     from fedkt.plan import read_plan
     from fedkt.server_side.host import run_server, sole_server
@@ -79,7 +83,7 @@ def server(
             test=test,
             ledger=ledger,
             key=signing,
-            memory=int(memory * 10**9),
+            limits=Limits(folder_bytes=int(memory * 10**9), run_cpu_seconds=int(cpu_hours * 3_600)),
             jobs=options.cores(jobs),
             command=options.this_command(),
             tell=bar,

@@ -75,10 +75,18 @@ class Limits:
     run_cpu_seconds: int = 4 * 3_600
     """All parties of a server's vote together; each may have an equal part of it at most."""
 
+    folder_bytes: int = 4 * 10**9
+    """What the models of all parties may take together, unpacked."""
+
     def share_of(self, parties: int) -> Limits:
-        """The limits of one of so many parties."""
-        part = max(1, self.run_cpu_seconds // max(1, parties))
-        return replace(self, party_cpu_seconds=min(self.party_cpu_seconds, part))
+        """The limits of one of so many parties: an even share of what all of them may take."""
+        seconds, unpacked = self.run_cpu_seconds // parties, min(self.unpacked_bytes, self.folder_bytes // parties)
+        return replace(
+            self,
+            party_cpu_seconds=min(self.party_cpu_seconds, max(1, seconds)),
+            unpacked_bytes=unpacked,
+            bundle_bytes=min(self.bundle_bytes, unpacked + self.manifest_bytes),
+        )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError,
 from fedkt.federation import Diary, Server, seed_for
 from fedkt.locks import if_free
 from fedkt.models.exchange import OnnxModel, to_onnx
+from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.parallel import cpu_clock
 from fedkt.plan import Plan
@@ -35,7 +36,7 @@ from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, accuracies
 from fedkt.server_side.claims import dearest, largest_total
 from fedkt.server_side.final_file import write_final, write_signed
-from fedkt.server_side.inbox import FOLDER_BYTES, Arrival, gather, not_enough, passed_over, without_reasons
+from fedkt.server_side.inbox import Arrival, gather, not_enough, passed_over, without_reasons
 from fedkt.server_side.noise import KeptNoise, bare_reasons, kept_noise, ledger_at, open_ledger
 from fedkt.signing import SigningKey
 from fedkt.transport.folder import write_atomically
@@ -106,7 +107,7 @@ def run_server(
     wait: float = 0.0,
     test: Path | None = None,
     ledger: Path | None = None,
-    memory: int = FOLDER_BYTES,
+    limits: Limits | None = None,
     key: SigningKey | None = None,
     jobs: int = 1,
     command: str = "",
@@ -132,7 +133,7 @@ def run_server(
         )
     if asked is not None:
         diary.notes.extend(asked[2])
-    arrivals = gather(plan, bundles, wait=wait, memory=memory, tell=tell)
+    arrivals = gather(plan, bundles, wait=wait, limits=limits, tell=tell)
     heard = [each.bundle for each in arrivals if each.bundle is not None]
     heard.sort(key=lambda bundle: plan.names.index(bundle.sender))
     if len(heard) < needed:

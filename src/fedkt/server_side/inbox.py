@@ -25,8 +25,6 @@ from fedkt.transport.folder import is_waiting
 
 ENDING = ".fedkt"
 POLL_SECONDS = 0.5
-FOLDER_BYTES = 4 * 10**9
-"""What the students of all parties may take together, unpacked."""
 MOST_FILES = 10_000
 """Files looked at; those named like a party come first."""
 MOST_TOLD = 50
@@ -70,18 +68,18 @@ def gather(
     folder: Path,
     *,
     wait: float = 0.0,
-    memory: int = FOLDER_BYTES,
+    limits: Limits | None = None,
     tell: Callable[[int, int], None] | None = None,
 ) -> list[Arrival]:
     """Every bundle file in the folder, looked at; waits up to `wait` seconds for parties that have not sent yet.
 
     Of two signed bundles of one party the newer issue counts. Two different bundles of the same issue, or without
     signatures, are both refused, since nobody here can tell which one is meant; the same bundle under two names counts
-    once. All students together take no more than `memory` bytes.
+    once. Every party has its even share of the `limits`.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder. --bundles takes the folder that the parties' .fedkt files are in.")
-    inbox = Inbox(plan, folder, limits_for(plan, memory))
+    inbox = Inbox(plan, folder, limits_for(plan, limits))
     deadline = time.monotonic() + wait
     while True:
         arrivals = inbox.arrivals()
@@ -94,12 +92,10 @@ def gather(
         time.sleep(min(POLL_SECONDS, left))
 
 
-def limits_for(plan: Plan, memory: int = FOLDER_BYTES) -> Limits:
-    """What one party may send: the agreed number of models, in its even share of the folder's allowance."""
-    most = Limits().share_of(len(plan.names))
-    share = min(most.unpacked_bytes, memory // len(plan.names))
-    packed = min(most.bundle_bytes, share + most.manifest_bytes)
-    return replace(most, models=min(most.models, plan.partitions), unpacked_bytes=share, bundle_bytes=packed)
+def limits_for(plan: Plan, limits: Limits | None = None) -> Limits:
+    """What one party may send and take: the agreed number of models, in an even share of what all may take."""
+    share = (limits or Limits()).share_of(len(plan.names))
+    return replace(share, models=min(share.models, plan.partitions))
 
 
 @dataclass

@@ -212,3 +212,9 @@ def test_the_reach_of_the_grid_changes_the_work_and_not_the_answer():
 def test_noise_too_weak_for_the_grid_costs_the_largest_loss_of_every_query():
     # The tails of the gaps 3 and 5, (2 + γx)/4 · e^{−γx}, differ most: by 60 − ln(152/92).
     assert game.epsilon(release(30.0, 20, 5), 1e-5) == pytest.approx(20 * (60 - math.log(152 / 92)), rel=1e-9)
+
+
+def test_where_near_ties_already_cost_more_than_the_grid_holds_no_game_is_played(monkeypatch):
+    monkeypatch.setattr(game, "curve", lambda *_: pytest.fail("the game was played"))
+    # 450 answers of 200 voters, each with a loss near 2γ.
+    assert 60 < game.epsilon(release(1.0, 450, 200), 1e-5) <= 900

@@ -48,7 +48,7 @@ def log_wrong(votes: ArrayLike, sigma: float) -> Floats:
     behind = known.max(axis=1, keepdims=True) - known
     terms = log_ndtr(-behind / (math.sqrt(2) * sigma))
     terms[np.arange(len(known)), known.argmax(axis=1)] = -math.inf
-    return np.minimum(np.logaddexp.reduce(terms, axis=1), 0.0)
+    return np.asarray(np.minimum(np.logaddexp.reduce(terms, axis=1), 0.0))
 
 
 def winner(log_q: float, sigma: float, orders: ArrayLike) -> Floats:
@@ -109,4 +109,4 @@ def confident(votes: ArrayLike, noise: ConfidentGaussian, orders: ArrayLike) -> 
         either = np.logaddexp(no[query][:, None] + before, answer[:, None] + after).max(axis=0)
         left = np.concatenate([left[:1], either]) if capped else either
     whole = np.maximum(left[-1], 0.0) / (order - 1)
-    return np.minimum(whole, noise.rdp_of(queries, order))
+    return np.asarray(np.minimum(whole, noise.rdp_of(queries, order)))

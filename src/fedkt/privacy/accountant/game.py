@@ -87,9 +87,11 @@ def epsilon(release: Release, delta: float) -> float:
         return math.inf
     if release.queries == 0:
         return 0.0
+    most = release.queries * largest_loss(pairs(release.noise, release.voters, release.abstentions))
+    if all_ties(release, LARGEST_EPSILON) > delta:
+        return most  # what the grid would say after much work
     step = fine_step(release)
     values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, step)
-    most = release.queries * largest_loss(pairs(release.noise, release.voters, release.abstentions))
     # values[i] is V at y = e^{−u_i}, u rising from `lowest`: read from the far end, ε = −u falls to 0 at index `zero`.
     zero = round(-lowest / step)
     private = np.flatnonzero(values[: zero + 1] <= delta)

@@ -45,7 +45,7 @@ class Plan(Part):
     # Not Literal[1], which takes true for 1.
     format: Annotated[int, Field(ge=1, le=1)] = 1
     task: Text
-    classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES)
+    classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES, fail_fast=True)
     level: Level = "L0"
     partitions: Annotated[int, Field(ge=1, le=1_000)]
     subsets: Annotated[int, Field(ge=1, le=100_000)]
@@ -59,7 +59,7 @@ class Plan(Part):
     """The noise of level L1 or L2, and what it may cost."""
     public: PublicRows
     models: ModelChoice
-    parties: tuple[Member, ...] = Field(min_length=1, max_length=MAX_PARTIES)
+    parties: tuple[Member, ...] = Field(min_length=1, max_length=MAX_PARTIES, fail_fast=True)
     columns: Schema = Field(alias="schema")
     """The agreed columns and label, fitted on the public rows."""
 

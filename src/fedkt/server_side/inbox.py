@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fedkt.bundle import Bundle, unpack
+from fedkt.bundle.opening import manifest_room
 from fedkt.errors import BundleError, DataError
 from fedkt.files import open_plain, shown_name
 from fedkt.models.onnx_rules import Limits
@@ -99,7 +100,9 @@ def limits_for(plan: Plan, memory: int = FOLDER_BYTES) -> Limits:
     most = Limits()
     share = min(most.unpacked_bytes, memory // len(plan.names))
     packed = min(most.bundle_bytes, share + most.manifest_bytes)
-    return replace(most, models=min(most.models, plan.partitions), unpacked_bytes=share, bundle_bytes=packed)
+    models = min(most.models, plan.partitions)
+    told = min(most.manifest_bytes, manifest_room(plan.classes, models, 0))
+    return replace(most, models=models, unpacked_bytes=share, bundle_bytes=packed, manifest_bytes=told)
 
 
 @dataclass
@@ -284,7 +287,8 @@ def without_reasons(arrivals: Sequence[Arrival]) -> tuple[list[Arrival], tuple[s
 
 def passed_over(folder: Path, names: Sequence[str]) -> tuple[str, ...]:
     """A sentence for every file that looks like a bundle by its name but is not one of those looked at."""
-    told, more = [], 0
+    told: list[str] = []
+    more = 0
     looked = {path.name for path in first_files(folder, names)}
     for path in folder.iterdir():
         if path.name in looked or path.name.startswith(".") or ENDING not in path.name.casefold():

@@ -7,12 +7,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 from unicodedata import category
 
 
-def open_plain(path: str | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
+def open_plain(path: str | os.PathLike[str], *, follow: bool = True) -> BufferedReader:
     """A regular file, open for reading; an OSError for a pipe, a device or a folder, and for a link unless `follow`.
 
     What was opened is asked, not what the name stood for a moment ago, and nobody waits for a pipe's other end.

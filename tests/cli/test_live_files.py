@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -256,3 +257,27 @@ def test_a_server_asked_to_end_while_it_waits_leaves_with_143_and_no_lock(folder
     assert "stopped" in running.communicate(timeout=60)[1]
     assert running.returncode == 143
     assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"classes": [[]] * 100_000},
+        {"schema": {"columns": [{}] * 100_000, "label": "y"}},
+        {"schema": {"columns": [{"name": "a", "categories": [[]] * 100_000}]}},
+        {f"key{place}": 0 for place in range(100_000)},
+    ],
+    ids=["classes", "columns", "categories", "keys"],
+)
+def test_a_final_model_of_a_hundred_thousand_faults_takes_little_memory(said, monkeypatch):
+    from fedkt.server_side import final_file
+
+    note = json.dumps({"format": 1, "task": "t", "plan": "0" * 64, "level": "L0", "classes": ["a", "b"], **said})
+    monkeypatch.setattr(final_file, "find_note", lambda *_: note)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelError, match="about itself is wrong"):
+            final_file.parse_card(b"", "final.onnx")
+        assert tracemalloc.get_traced_memory()[1] < 40e6
+    finally:
+        tracemalloc.stop()

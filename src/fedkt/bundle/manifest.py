@@ -147,6 +147,9 @@ def parse_manifest(text: bytes, source: str) -> Manifest:
     unknown = next((name for name in content if name not in Manifest.model_fields), None)
     if unknown is not None:
         raise BundleError(f"Bundle in {source}: the manifest has a field {unknown[:100]!r} that no bundle has.")
+    missing = [name for name, each in Manifest.model_fields.items() if each.is_required() and name not in content]
+    if missing:
+        raise BundleError(f"Bundle in {source}: the manifest's field {missing[0]!r} is missing.")
     versions = content.get("versions")
     if isinstance(versions, dict) and len(versions) > MOST_VERSIONS:
         raise BundleError(f"Bundle in {source}: the manifest's field 'versions' has {len(versions)} entries.")

@@ -75,7 +75,8 @@ def opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) ->
     for name, size in sizes.items():
         if archive.size(name) != size:
             raise BundleError(f"{who}: {name} has {archive.size(name)} bytes, its manifest says size {size}.")
-    listed = dict(zip(sizes, [entry.sha256 for entry in (*models, *arrays)], strict=True))
+    digests = [entry.sha256 for entry in models] + [entry.sha256 for entry in arrays]
+    listed = dict(zip(sizes, digests, strict=True))
     return Opened(archive, manifest, hashlib.sha256(text).hexdigest(), signer is not None, who, listed)
 
 

@@ -37,7 +37,7 @@ class Column(BaseModel):
     kind: Literal["number", "category"]
     missing: bool = False
     """Whether a party may have missing values here; they get a column of their own."""
-    categories: tuple[Value, ...] = Field(default=(), max_length=MAX_CATEGORIES)
+    categories: tuple[Value, ...] = Field(default=(), max_length=MAX_CATEGORIES, fail_fast=True)
     fill: FiniteFloat = 0.0
     """What stands in for a missing number: the median of the public rows."""
     mean: FiniteFloat = 0.0

@@ -33,7 +33,7 @@ class Schema(BaseModel):
     columns: tuple[Column, ...] = Field(min_length=1, max_length=MAX_COLUMNS, fail_fast=True)
     label: Name
     missing_values: tuple[Annotated[Value, Field(max_length=100)], ...] = Field(
-        default=("", "?", "NA", "N/A", "nan", "NaN", "null"), max_length=100
+        default=("", "?", "NA", "N/A", "nan", "NaN", "null"), max_length=100, fail_fast=True
     )
     """Texts that mean "not known"."""
     unseen: Literal["ignore", "refuse"] = "ignore"

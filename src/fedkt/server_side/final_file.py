@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
 from fedkt.data.schema import Schema
-from fedkt.data.table import Table, printable
+from fedkt.data.table import MAX_COLUMNS, Table, printable
 from fedkt.errors import DataError, ModelError
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits, check_graph
@@ -32,6 +32,10 @@ from fedkt.transport.folder import read_at_most, write_atomically
 NOTE = "fedkt"
 MAX_NOTE_BYTES = 16 * 2**20
 MAX_FIELDS = 10_000
+MAX_PARTS = 4 * MAX_COLUMNS + 1_000
+"""Lists and objects in a card: a column is an object with a list or two in it."""
+MAX_KEYS = 100
+"""Keys of one object in a card."""
 METADATA = 14
 """The field of onnx.proto's ModelProto that holds notes."""
 PREDICTION = "prediction"
@@ -57,7 +61,7 @@ class Card(Part):
     task: Text
     plan: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     level: Literal["L0", "L1", "L2"]
-    classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES)
+    classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES, fail_fast=True)
     columns: Schema = Field(alias="schema")
     privacy: dict[Text, Said | dict[Text, FiniteFloat]] = Field(default_factory=dict, max_length=50)
     """The privacy statement: what was promised when it was made."""
@@ -154,11 +158,23 @@ def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel
 def parse_card(data: bytes, source: str) -> Card:
     """The card in the bytes of a final file."""
     note = find_note(data, source)
+    if note.count("{") + note.count("[") > MAX_PARTS:
+        raise ModelError(f"{source}: what it says about itself is wrong: it has more than {MAX_PARTS:,} parts.")
+    try:
+        # Every fault of a card is an error in memory: what no card has is refused before it is held against one.
+        json.loads(note, object_pairs_hook=_few)
+    except (ValueError, RecursionError) as reason:
+        raise ModelError(f"{source}: what it says about itself is wrong: {str(reason)[:200]}.") from reason
     try:
         return Card.model_validate_json(note, strict=True)
     except ValidationError as reason:
         where, _, words = faults_of(reason)[0]
         raise ModelError(f"{source}: what it says about itself is wrong at {where[:100]!r}: {words}.") from reason
+
+
+def _few(pairs: list[tuple[str, Any]]) -> None:
+    if len(pairs) > MAX_KEYS:
+        raise ValueError(f"an object with {len(pairs)} keys")
 
 
 def find_note(data: bytes, source: str) -> str:

@@ -81,7 +81,7 @@ class Hosted:
             }
             for each in self.arrivals
         ]
-        made = {"plan": self.plan, "bundles": came, "missing": self.missing, "final": str(self.final)}
+        made: dict[str, Any] = {"plan": self.plan, "bundles": came, "missing": self.missing, "final": str(self.final)}
         made |= {"final_sha256": self.final_sha256, "signed_by": self.signed_by}
         return {**asdict(self.report), **made}
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fedkt.bundle import Bundle, unpack
+from fedkt.bundle.opening import manifest_room
 from fedkt.errors import BundleError, DataError
 from fedkt.files import open_plain, shown_name
 from fedkt.models.onnx_rules import Limits
@@ -95,7 +96,9 @@ def gather(
 def limits_for(plan: Plan, limits: Limits | None = None) -> Limits:
     """What one party may send and take: the agreed number of models, in an even share of what all may take."""
     share = (limits or Limits()).share_of(len(plan.names))
-    return replace(share, models=min(share.models, plan.partitions))
+    models = min(share.models, plan.partitions)
+    told = min(share.manifest_bytes, manifest_room(plan.classes, models, 0))
+    return replace(share, models=models, manifest_bytes=told)
 
 
 @dataclass
@@ -280,7 +283,8 @@ def without_reasons(arrivals: Sequence[Arrival]) -> tuple[list[Arrival], tuple[s
 
 def passed_over(folder: Path, names: Sequence[str]) -> tuple[str, ...]:
     """A sentence for every file that looks like a bundle by its name but is not one of those looked at."""
-    told, more = [], 0
+    told: list[str] = []
+    more = 0
     looked = {path.name for path in first_files(folder, names)}
     for path in folder.iterdir():
         if path.name in looked or path.name.startswith(".") or ENDING not in path.name.casefold():

@@ -20,7 +20,7 @@ venv: $(READY) ## a virtual environment with everything the other targets use
 # Every file is compared with the digest in the lock, but for torch, of which every machine has a build of its own.
 $(READY): pyproject.toml requirements.lock constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --require-hashes --requirement requirements.lock
+	$(PIP) --no-deps --require-hashes --requirement requirements.lock
 	$(PIP) --constraint constraints.txt torch
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $(READY)
@@ -66,7 +66,7 @@ audit: $(TOOLS_READY) ## known advisories against the locked versions; needs the
 
 release: $(TOOLS_READY) ## what is published, in dist/: source, wheel, a bill of materials (CycloneDX), checksums
 	rm -rf dist
-	$(TOOLS)/bin/python -m build --outdir dist
+	$(TOOLS)/bin/python -m build --no-isolation --outdir dist
 	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON \
 		--output-file dist/fedkt.cdx.json requirements.lock
 	cd dist && sha256sum * > SHA256SUMS

@@ -153,7 +153,10 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None]]] = {
     "30,000 × 30,000 pixels": ("o", png_that_claims),
     "a key of 60,000 parts": ("p.toml", bytes_of(lambda: b".".join([b"a"] * 60_000) + b" = 1\n")),
     "a table of 60,000 parts": ("q.toml", bytes_of(lambda: b"[" + b".".join([b"a"] * 60_000) + b"]\n")),
-    "600,000 tables": ("r.toml", bytes_of(lambda: b"".join(b"[[a%d]]\n" % place for place in range(600_000)))),
+    "600,000 tables": (
+        "r.toml",
+        bytes_of(lambda: b"format = 1\n" + b"".join(b"[[a%d]]\n" % place for place in range(600_000))),
+    ),
 }
 
 

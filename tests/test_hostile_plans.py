@@ -79,6 +79,15 @@ def test_a_table_or_a_list_that_is_longer_than_any_in_a_plan_is_refused(text, wo
         parse_plan(f"format = 1\n{text}".encode(), "plan.toml")
 
 
+def test_very_many_tables_are_refused_before_they_are_parsed():
+    text = "".join(f"[[a{place}]]\n" for place in range(110_201))
+    with pytest.raises(PlanError, match="more than 110,200 tables"):
+        parse_plan(text.encode(), "plan.toml")
+    # Brackets inside a string are no tables.
+    with pytest.raises(PlanError, match="reads plans of format 1"):
+        parse_plan(f"x = {Q3}{text}{Q3}".encode(), "plan.toml")
+
+
 def test_of_very_many_faults_in_a_list_only_the_first_is_looked_for():
     with pytest.raises(PlanError) as refused:
         parse_plan(f"format = 1\nclasses = [{'1.5,' * 50_000}]".encode(), "plan.toml")

@@ -58,6 +58,18 @@ def test_a_packed_idx_file_that_unpacks_to_far_more_is_refused(tmp_path, little)
         read_table(tmp_path / "a-images-idx3-ubyte.gz")
 
 
+def test_no_more_is_unpacked_than_is_allowed_however_much_is_asked_for(tmp_path, little, monkeypatch):
+    monkeypatch.setattr(bounds, "BLOCK", 1_000)
+    asked = []
+    whole = gzip.GzipFile.readinto
+    monkeypatch.setattr(gzip.GzipFile, "readinto", lambda self, b: asked.append(len(b)) or whole(self, b))
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(4_000_000)))
+    with bounds.open_bytes(tmp_path / "a.gz", cost=2) as stream, pytest.raises(DataError, match="unpacks to more"):
+        stream.read(4_000_000)
+    assert max(asked) == 1_000
+    assert sum(asked) <= 2**20 // 2 + 1_000
+
+
 @pytest.mark.parametrize(
     "content", [b"a" * 9_000_000, b'a\n"' + b'\n","' * 2_500_000, b"a" + b",b" * 5_000_000], ids=["line", "row", "head"]
 )

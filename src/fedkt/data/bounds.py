@@ -22,6 +22,8 @@ TEXT_COST = 16
 """Bytes in memory for a byte of text cut into values, at worst: short ones, no two alike."""
 MAX_LINE = 8 * 2**20
 """Characters of a row: 80 for each of the most columns that are read."""
+BLOCK = 2**20
+"""Bytes that are unpacked at a time."""
 SHARED_TEXTS = 65_536
 """Different texts of a table that are kept once, however often they occur."""
 
@@ -72,7 +74,8 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        got = self._stream.readinto(buffer)
+        # Some at a time, however much is asked for: what is too much must not be here before it is counted.
+        got = self._stream.readinto(memoryview(buffer)[:BLOCK])
         self._left -= got
         if self._left < 0:
             raise DataError(

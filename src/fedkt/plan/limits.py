@@ -17,22 +17,30 @@ MAX_PARTS = 8
 """Parts of a dotted key; a plan's have three at most."""
 MAX_KEYS = 200
 """Keys of a table, but for the one that names a family for each party."""
+MAX_HEADS = MAX_COLUMNS + MAX_PARTIES + MAX_KEYS
+"""Lines that begin with a bracket, as the heads of tables do: the parser keeps a kilobyte for each."""
 
 _KEY = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\[^\n])*+"|'[^'\n]*+')"""
 # Where strings and comments end has to be told exactly as the parser does: behind a wrong end a long key could hide.
 _LEXEME = re.compile(
-    rf"""\#[^\n]*+
+    rf"""^[ \t]*+(?P<head>\[)
+    |\#[^\n]*+
     |\"\"\"(?:[^\\"]|\\.|"{{1,2}}(?!"))*+"{{3,5}}
     |'''(?:[^']|'{{1,2}}(?!'))*+'{{3,5}}
     |{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{MAX_PARTS}}}(?P<long>)
     |{_KEY}""",
-    re.DOTALL | re.VERBOSE,
+    re.DOTALL | re.VERBOSE | re.MULTILINE,
 )
 
 
 def check_text(text: str, source: str) -> None:
-    """Refuses TOML with a dotted key of very many parts."""
+    """Refuses TOML with a dotted key of very many parts, or with very many tables."""
+    heads = 0
     for lexeme in _LEXEME.finditer(text):
+        if lexeme["head"] is not None:
+            heads += 1
+            if heads > MAX_HEADS:
+                raise PlanError(f"{source} has more than {MAX_HEADS:,} tables, which no plan has. Ask for it again.")
         if lexeme["long"] is not None:
             line = text.count("\n", 0, lexeme.start()) + 1
             raise PlanError(

@@ -143,18 +143,23 @@ def test_a_choice_that_cannot_work_is_one_sentence_and_exit_code_1(words, said):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("level", ["L1", "L2"])
-def test_the_data_dependent_figure_is_printed_as_confidential_and_stored_nowhere(tmp_path, level):
+@pytest.mark.parametrize(
+    ("level", "noise"),
+    [
+        ("L1", ("--mechanism", "laplace", "--gamma", "0.5")),
+        ("L2", ("--mechanism", "laplace", "--gamma", "0.5")),
+        ("L1", ("--sigma", "2")),
+        ("L2", ("--threshold", "1", "--sigma-test", "2", "--sigma", "2", "--answers", "7")),
+    ],
+)
+def test_the_data_dependent_figure_is_printed_as_confidential_and_stored_nowhere(tmp_path, level, noise):
     words = (
         "simulate",
         "digits",
         *QUICK,
         "--level",
         level,
-        "--mechanism",
-        "laplace",
-        "--gamma",
-        "0.5",
+        *noise,
         "--queries",
         "9",
     )

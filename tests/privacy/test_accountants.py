@@ -11,12 +11,14 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian, get_sigma_gau
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
 from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fedkt.errors import ConfigurationError, PrivacyError
-from fedkt.privacy.accountant import ACCOUNTANTS, gdp, moments, pld, price, pure, rdp
+from fedkt.privacy.accountant import ACCOUNTANTS, argmax, game, gdp, moments, pld, price, pure, rdp
 from fedkt.privacy.accountant.together import merged, price_together
 from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.price import Release
@@ -69,6 +71,90 @@ def test_more_queries_or_a_smaller_delta_never_cost_less(name, noise):
     by_delta = [account(release(noise), delta) for delta in (0.5, 1e-2, 1e-5, 1e-8)]
     assert all(a <= b for a, b in itertools.pairwise(by_queries))
     assert all(a <= b for a, b in itertools.pairwise(by_delta))
+
+
+def between(low, high):
+    """Numbers of every size between two positive ones."""
+    return st.floats(math.log(low), math.log(high)).map(math.exp)
+
+
+def numbers(high):
+    return between(1, high).map(int)
+
+
+ANY_NOISE = st.one_of(
+    between(1e-3, 1e6).map(Gaussian),
+    between(1e-3, 1e6).map(GaussianCounts),
+    between(1e-6, 50).map(Laplace),
+    between(1e-6, 50).map(Gumbel),
+    st.builds(ConfidentGaussian, st.floats(-10, 1e6), between(1e-3, 1e6), between(1e-3, 1e6), numbers(1e6)),
+)
+
+
+def with_more_noise(noise, factor):
+    """The same mechanism with so much more noise."""
+    if isinstance(noise, ConfidentGaussian):
+        wider = {"sigma": noise.sigma * factor, "sigma_test": noise.sigma_test * factor}
+        return dataclasses.replace(noise, **wider)
+    return type(noise)(
+        *(each * factor if isinstance(noise, Gaussian) else each / factor for each in noise.scale.values())
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANY_NOISE, numbers(1e6), numbers(1e5), st.sampled_from([2, 3, 10]), between(1e-14, 0.9), between(1.01, 100))
+def test_quick_accountants_answer_at_every_scale_and_in_order(noise, queries, voters, classes, delta, factor):
+    """σ from 1e-3 to 1e6, γ and θ from 1e-6 to 50, k to 10⁶: no NaN, nothing below zero, more noise costs no more."""
+    asked = Release(noise, queries, voters, classes, "record")
+    more = dataclasses.replace(asked, queries=queries + 1 + queries // 9)
+    less = dataclasses.replace(asked, noise=with_more_noise(noise, factor))
+    for name in QUICK:
+        # The distributions take seconds for tens of thousands of queries.
+        if name != "pld" or queries < 2_000:
+            low, middle, high = (ACCOUNTANTS[name](each, delta) for each in (less, asked, more))
+            assert 0 <= low <= middle * (1 + 1e-9) + 1e-12
+            assert middle <= high * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(between(1e-3, 1e6).map(Gaussian), between(1e-6, 50).map(Laplace), between(1e-6, 50).map(Gumbel)),
+    st.integers(1, 20),
+    st.integers(1, 9),
+    st.booleans(),
+    between(1e-14, 0.9),
+    between(1.01, 100),
+)
+def test_the_exact_game_answers_at_every_scale_and_in_order(noise, queries, voters, abstentions, delta, factor):
+    asked = Release(noise, queries, voters, 2, "party", abstentions=abstentions)
+    more = dataclasses.replace(asked, queries=queries + 1)
+    less = dataclasses.replace(asked, noise=with_more_noise(noise, factor))
+    low, middle, high = (game.epsilon(each, delta) for each in (less, asked, more))
+    # Within what the grid may add, a step at most and 0.2 %.
+    assert 0 <= low <= middle * 1.005 + game.STEP
+    assert middle <= high * 1.005 + game.STEP
+    assert middle <= queries * noise.pure() * (1 + 1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.one_of(
+        between(1e-3, 1e6).map(Gaussian),
+        st.builds(ConfidentGaussian, st.just(9.0), between(1e-3, 1e6), between(1e-3, 1e6), numbers(1e6)),
+    ),
+    numbers(1e6),
+    st.sampled_from([2, 3]),
+    between(1e-14, 0.9),
+    between(1.01, 100),
+)
+def test_the_arg_max_bound_answers_at_every_scale_and_in_order(noise, queries, classes, delta, factor):
+    asked = Release(noise, max(queries, 2_001), 5, classes, "party")
+    more = dataclasses.replace(asked, queries=asked.queries + 1 + queries // 9)
+    less = dataclasses.replace(asked, noise=with_more_noise(noise, factor))
+    low, middle, high = (argmax.epsilon(each, delta) for each in (less, asked, more))
+    # Only one order is certified, with a gap of 0.1 %.
+    assert 0 <= low <= middle * 1.003 + 1e-9
+    assert middle <= high * 1.003 + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The paper's data-dependent ε: Theorems 2 and 3 by hand, gated, and never above the data-independent figure."""
+"""The paper's data-dependent ε: Theorems 2 and 3 by hand, gated, and never above the data-independent figure.
+
+That of gaussian noise is in test_gnmax.py.
+"""
 
 import math
 
@@ -7,8 +10,10 @@ import pytest
 
 from fedkt.errors import PrivacyError
 from fedkt.privacy.accountant import moments as paper
+from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.diagnostic import CONFIDENTIAL, diagnose, diagnose_parties, moments, wrong_probability
-from fedkt.privacy.gaussian import Gaussian
+from fedkt.privacy.gaussian import Gaussian, GaussianCounts
+from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.price import Release
 
@@ -114,7 +119,12 @@ def test_it_says_that_it_is_confidential_and_does_not_show_itself_in_a_log():
     assert "epsilon" not in repr(found)
 
 
-def test_other_noises_are_refused_and_no_votes_cost_nothing():
-    with pytest.raises(PrivacyError, match="for Laplace noise"):
-        diagnose([[5, 0]], Gaussian(3.0), DELTA)
-    assert diagnose(np.zeros((0, 2)), Laplace(0.1), DELTA).epsilon == 0
+@pytest.mark.parametrize("noise", [Gumbel(0.1), GaussianCounts(3.0)], ids=repr)
+def test_noises_that_nobody_has_a_theorem_for_are_refused(noise):
+    with pytest.raises(PrivacyError, match=f"got {noise.name}"):
+        diagnose([[5, 0]], noise, DELTA)
+
+
+def test_no_votes_cost_nothing():
+    for noise in (Laplace(0.1), Gaussian(3.0), ConfidentGaussian(3.0, 2.0, 2.0, 5)):
+        assert diagnose(np.zeros((0, 2)), noise, DELTA).epsilon == 0

@@ -105,6 +105,16 @@ def test_it_undercuts_plain_rounding_and_lies_within_1_5_percent_of_the_lower_bo
     assert game.all_ties(asked, found / 1.015) > 1e-5
 
 
+@pytest.mark.parametrize("queries", [10, 100])
+@pytest.mark.parametrize("noise", [Gaussian(1e3), Gaussian(1e4), Gaussian(1e6), Laplace(1e-4), Gumbel(1e-5)], ids=repr)
+def test_noise_so_strong_that_an_answer_tells_less_than_a_grid_step_is_priced_as_sharply(noise, queries):
+    asked = Release(noise, queries, 25, 2, "record")
+    delta = game.all_ties(asked, 0.0) / 1000
+    found = game.epsilon(asked, delta)
+    assert game.all_ties(asked, found * (1 - 1e-9)) <= delta * (1 + 1e-6)
+    assert game.all_ties(asked, found / 1.01) > delta
+
+
 def test_epsilon_and_delta_answer_each_other():
     asked = release(0.05, 100, 30)
     for delta in (1e-3, 1e-5, 1e-8):
@@ -202,3 +212,9 @@ def test_the_reach_of_the_grid_changes_the_work_and_not_the_answer():
 def test_noise_too_weak_for_the_grid_costs_the_largest_loss_of_every_query():
     # The tails of the gaps 3 and 5, (2 + γx)/4 · e^{−γx}, differ most: by 60 − ln(152/92).
     assert game.epsilon(release(30.0, 20, 5), 1e-5) == pytest.approx(20 * (60 - math.log(152 / 92)), rel=1e-9)
+
+
+def test_where_near_ties_already_cost_more_than_the_grid_holds_no_game_is_played(monkeypatch):
+    monkeypatch.setattr(game, "curve", lambda *_: pytest.fail("the game was played"))
+    # 450 answers of 200 voters, each with a loss near 2γ.
+    assert 60 < game.epsilon(release(1.0, 450, 200), 1e-5) <= 900

@@ -56,7 +56,7 @@ def simulate(
     bytes_: options.Bytes = False,
     report: options.Report = None,
     diagnostic: Annotated[
-        bool, typer.Option("--diagnostic", help="Also print the paper's data-dependent ε. Confidential.")
+        bool, typer.Option("--diagnostic", help="Also print the data-dependent ε. Confidential.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -86,9 +86,10 @@ def simulate(
         algorithm = default_algorithm(level)
     setting = options.setting(context.params, algorithm=algorithm, seed=seed)
     options.check_used(context.params, setting)
-    if diagnostic and (algorithm != "fedkt" or level == "L0" or setting.mechanism != "laplace" or gamma is None):
+    if diagnostic and (algorithm != "fedkt" or level == "L0" or not setting.scale or setting.mechanism == "gumbel"):
         raise ConfigurationError(
-            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with --gamma (laplace noise)."
+            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise: --gamma (laplace), "
+            "--sigma (gaussian), or all four of confident-gaussian."
         )
     with progress_bar(f"{algorithm} on {dataset}", quiet=as_json) as bar:
         result = run(

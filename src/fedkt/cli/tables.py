@@ -101,11 +101,13 @@ def print_data(report: Report) -> None:
 
 
 def print_diagnostic(outcome: Outcome, setting: Setting) -> None:
-    """The paper's data-dependent ε, on stderr: it is not part of any result."""
+    """The data-dependent ε, on stderr: it is not part of any result."""
     found = data_dependent(outcome, setting)
+    whose, eight = "the data-dependent epsilon of PATE (2018)", ""
+    if found.epsilon_8 is not None:
+        whose, eight = "the paper's data-dependent epsilon", f" (moments up to 8: {found.epsilon_8:.4f})"
     stderr.print(
-        "confidential: depends on the private votes, do not publish: the paper's data-dependent epsilon is "
-        f"{found.epsilon:.4f} (moments up to 8: {found.epsilon_8:.4f}) at delta {found.delta:g}.",
+        f"{found.warning}: {whose} is {found.epsilon:.4f}{eight} at delta {found.delta:g}.",
         soft_wrap=True,
     )
 

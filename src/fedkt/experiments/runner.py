@@ -26,7 +26,7 @@ from fedkt.federation import Outcome, Party, Server, seed_for, simulate
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
 from fedkt.parallel import Progress, cpu_clock
-from fedkt.privacy import Laplace, Noise, make_noise, statement
+from fedkt.privacy import Noise, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.report import Report, accuracies, versions
 
@@ -188,16 +188,15 @@ def epochs_of(models: Iterable[Any]) -> int | str | None:
 
 
 def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:
-    """The paper's data-dependent ε of a simulated run (confidential: it depends on the votes)."""
+    """The data-dependent ε of a simulated run (confidential: it depends on the votes)."""
+    if setting.algorithm != "fedkt" or not setting.scale:
+        raise ConfigurationError("The data-dependent epsilon is for the votes of fedkt, with a noise of a given scale.")
     noise = make_noise(setting.mechanism or "", dict(setting.scale))
-    if not isinstance(noise, Laplace) or setting.algorithm != "fedkt":
-        raise ConfigurationError(
-            "The paper's data-dependent epsilon is for the votes of fedkt, with laplace noise of a given --gamma."
-        )
     if setting.level == "L1":
         return diagnose(outcome.server.bare_votes[0], noise, setting.delta)
-    votes = [np.concatenate(diary.bare_votes) for diary in outcome.parties.values()]
-    return diagnose_parties(votes, noise, setting.delta)
+    diaries = outcome.parties.values()
+    votes = [np.concatenate(diary.bare_votes) for diary in diaries]
+    return diagnose_parties(votes, noise, setting.delta, partitions=max(len(diary.bare_votes) for diary in diaries))
 
 
 def chosen_noise(setting: Setting, data: Dataset, sizes: Sequence[int]) -> Noise | None:

@@ -1,7 +1,9 @@
-"""The paper's data-dependent ε: confidential, to look at and never to publish or store.
+"""The data-dependent ε: confidential, to look at and never to publish or store.
 
-It is a function of the private votes (Theorems 2 and 3 with Lemma 7), so the figure itself tells about them. It belongs
-in no bundle, model card, listing or log; the guarantee is the data-independent price of `fedkt.privacy.accountant`.
+It is a function of the private votes, so the figure itself tells about them. It belongs in no bundle, model card,
+listing or log; the guarantee is the data-independent price of `fedkt.privacy.accountant`. For laplace noise it is the
+paper's (Theorems 2 and 3 with Lemma 7), for gaussian and confident-gaussian that of PATE (2018; see `gnmax`). All of
+them bound how far these votes are from their neighbours', not the other way round, as their authors do.
 """
 
 from __future__ import annotations
@@ -14,25 +16,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedkt.errors import PrivacyError
-from fedkt.privacy.accountant import check_delta
+from fedkt.privacy.accountant import check_delta, rdp
+from fedkt.privacy.accountant.together import price_together
+from fedkt.privacy.confident import ConfidentGaussian
+from fedkt.privacy.gaussian import Gaussian
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.noise import counts
-from fedkt.privacy.price import Floats, Unit
+from fedkt.privacy.price import Floats, Noise, Release, Unit
 
 CONFIDENTIAL = "confidential: depends on the private votes, do not publish"
 EIGHT = np.arange(1.0, 9.0)
 MOMENTS = np.unique(np.concatenate([np.arange(1, 257), np.geomspace(257, 20_000, 200).astype(np.int64)])).astype(float)
 """Whole moments tried for "any l"; any set of them gives a true bound."""
+SOME_ORDERS = 6
+"""Of the accountants' Rényi orders every so manieth is tried here."""
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """The paper's data-dependent ε. Confidential, like the votes it was computed from."""
+    """The data-dependent ε. Confidential, like the votes it was computed from."""
 
     epsilon: float = field(repr=False)
-    """Over any moment l."""
-    epsilon_8: float = field(repr=False)
-    """Over the moments l = 1 … 8, as in the paper's code."""
+    """Over any moment, or Rényi order."""
+    epsilon_8: float | None = field(repr=False)
+    """laplace only: over the moments l = 1 … 8, as in the paper's code."""
     delta: float
     queries: int
     unit: Unit
@@ -71,36 +78,70 @@ def _convert(votes: ArrayLike, gamma: float, delta: float, orders: Floats) -> fl
     return float(np.min((moments(votes, gamma, orders) - math.log(delta)) / orders))
 
 
-def diagnose(votes: ArrayLike, noise: Laplace, delta: float, *, unit: Unit = "party") -> Diagnostic:
-    """The paper's data-dependent ε of one vote (confidential): L1's consistent votes, or one party's of all partitions.
+def check_diagnosed(noise: Noise) -> Noise:
+    """The noise, refused in words where nobody has a data-dependent ε for it."""
+    if isinstance(noise, (Laplace, ConfidentGaussian)) or type(noise) is Gaussian:
+        return noise
+    raise PrivacyError(
+        "The data-dependent ε is for votes with laplace, gaussian or confident-gaussian noise, "
+        f"got {noise.name}. Use the data-independent price."
+    )
+
+
+def diagnose(votes: ArrayLike, noise: Noise, delta: float, *, unit: Unit = "party", partitions: int = 1) -> Diagnostic:
+    """The data-dependent ε of one vote (confidential): L1's consistent votes, or one party's of all its `partitions`.
 
     At L1, unit "record" gives the party's figure too: the paper's example-level theorem puts the number z of
     partitions with a narrow vote in place of s. z depends on the data (a local sensitivity), so that is no guarantee,
     while whatever protects a party protects each of its records.
     """
+    check_diagnosed(noise)
+    delta, known = check_delta(delta), counts(votes)
+    queries = len(known)
     if not isinstance(noise, Laplace):
-        raise PrivacyError(
-            f"The paper's data-dependent ε is for Laplace noise, got {noise!r}. Use the data-independent price."
-        )
-    delta = check_delta(delta)
-    queries = len(counts(votes))
+        return Diagnostic(_gaussian(known, noise, delta, unit, partitions), None, delta, queries, unit)
     if queries == 0:
         return Diagnostic(0.0, 0.0, delta, 0, unit)
     every = min(_convert(votes, noise.gamma, delta, MOMENTS), queries * noise.pure())
     return Diagnostic(every, _convert(votes, noise.gamma, delta, EIGHT), delta, queries, unit)
 
 
-def diagnose_parties(votes_by_party: Iterable[ArrayLike], noise: Laplace, delta: float) -> Diagnostic:
+def _gaussian(votes: Floats, noise: Noise, delta: float, unit: Unit, partitions: int) -> float:
+    """The ε of Gaussian noise on these votes, never above what it is on any: both bound the same release."""
+    from fedkt.privacy import gnmax
+
+    if len(votes) == 0:
+        return 0.0
+    if partitions < 1 or len(votes) % partitions:
+        raise PrivacyError(f"{len(votes)} rows of votes are not those of {partitions} partitions of the same length.")
+    # The cap on answers holds for each partition alone; a record is in all of them, so that their costs add up.
+    calls = votes.reshape(partitions, -1, votes.shape[1])
+    orders = rdp.orders()[::SOME_ORDERS]
+    total = np.zeros(len(orders))
+    for call in calls:
+        if isinstance(noise, ConfidentGaussian):
+            total += gnmax.confident(call, noise, orders)
+        else:
+            total += gnmax.winners(call, noise.scale["sigma"], orders)
+    # With three classes no accountant asks how many voters there are, and what bounds three bounds two.
+    whatever = Release(noise, calls.shape[1], 1, max(3, votes.shape[1]), unit)
+    return min(rdp.from_orders(orders, total, delta), price_together([whatever] * partitions, delta).epsilon)
+
+
+def diagnose_parties(
+    votes_by_party: Iterable[ArrayLike], noise: Noise, delta: float, *, partitions: int = 1
+) -> Diagnostic:
     """L2's figure for the final model (confidential): the largest over the parties, whose people must be disjoint.
 
     Each party's array holds the votes of all its partitions, s·k rows (Theorem 4, parallel composition).
     """
-    each = [diagnose(votes, noise, delta, unit="record") for votes in votes_by_party]
+    each = [diagnose(votes, noise, delta, unit="record", partitions=partitions) for votes in votes_by_party]
     if not each:
         raise PrivacyError("The diagnostic needs the votes of at least one party, got none.")
+    eights = [one.epsilon_8 for one in each if one.epsilon_8 is not None]
     return Diagnostic(
         max(one.epsilon for one in each),
-        max(one.epsilon_8 for one in each),
+        max(eights, default=None),
         each[0].delta,
         max(one.queries for one in each),
         "record",

@@ -45,7 +45,7 @@ ABOUT = {
     "gdp": "Gaussian privacy, exact for noisy counts",
     "zcdp": "one number for the whole Rényi curve, as a ledger adds up",
     "exact": "the exact game of the winner, two classes",
-    "arg-max": "the winner under gaussian noise, three or more classes",
+    "arg-max": "the winner under gaussian noise, any number of classes",
 }
 
 

@@ -28,8 +28,9 @@ is kept on the grid y_i = e^{−u_i}, u_i a multiple of the step h, so the kink 
   * A pair whose rarer answer has at most the probability η in both worlds adds at most η to V_j(y), so it is left out:
     V_j(ty) ≤ V_j(y) + 1 − t for t < 1 (the chord to (0, 1)), hence the likely answer's share is at most P V_j(y) plus
     what Q lacks of P, and the rare one's at most P. Every pair left gives V_j(y) at least, by Jensen's inequality.
-  * A factor 1 + 1e−12 per step covers the rounding of a few float64 operations on positive terms (relative 1e−15 each;
-    chord weights lose at most 1e−16/h), an added 1e−280 covers probabilities that underflow and pairs left out.
+  * V falls with y, so a loss is taken 1e−14 larger than float64 has it. A factor 1 + 1e−12 per step covers the rounding
+    of a few operations on positive terms (relative 1e−15 each), an added 1e−280 covers probabilities that underflow and
+    pairs left out.
 How much the grid adds. Slopes of V_j lie in [−1, 0], so a chord over [y, y·e^h] is at most y·h/4 too high, and
 E_P[y·Q/P] ≤ y, so k steps add at most k·h·e^ε/4 to δ(ε). That is the worst case (a kink in the middle of every chord);
 after a few queries V is smooth and the excess is of second order. `all_ties`, what a run of near ties really costs, is
@@ -48,11 +49,15 @@ from scipy.stats import binom
 from fedkt.privacy.price import Floats, Noise, Release
 
 STEP = 1e-3
-"""Grid step h in ln y."""
+"""Grid step h in ln y, unless answers tell so little that it has to be finer."""
+LEAST_STEP = 1e-7
+STEPS_OF_A_TIE = 8
+"""Chords spread a move over two grid points. A near tie that moves by so many steps makes ε 0.2 % too large at most."""
+MOST_POINTS = 60_000
 LARGEST_EPSILON = 60.0
 """Beyond this nobody is protected; the grid ends here, and the answer is the largest loss of every query, summed."""
 ABOVE = 8.0
-"""How far the grid reaches below y = 1, in ln y."""
+"""How far the grid reaches below y = 1, in ln y; no further than all losses together, where V is a chord itself."""
 CERTAIN_LOSS = 300.0
 MOST_QUERIES = 2_000
 """More queries than this take too long; the answer is then infinite, and another accountant's is used."""
@@ -82,10 +87,13 @@ def epsilon(release: Release, delta: float) -> float:
         return math.inf
     if release.queries == 0:
         return 0.0
-    values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, STEP)
     most = release.queries * largest_loss(pairs(release.noise, release.voters, release.abstentions))
+    if all_ties(release, LARGEST_EPSILON) > delta:
+        return most  # what the grid would say after much work
+    step = fine_step(release)
+    values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, step)
     # values[i] is V at y = e^{−u_i}, u rising from `lowest`: read from the far end, ε = −u falls to 0 at index `zero`.
-    zero = round(-lowest / STEP)
+    zero = round(-lowest / step)
     private = np.flatnonzero(values[: zero + 1] <= delta)
     if len(private) == 0:
         return most
@@ -93,18 +101,19 @@ def epsilon(release: Release, delta: float) -> float:
         return 0.0
     best = int(private[-1])
     # Between this point and the next the chord in y is an upper bound: solve chord(y) = δ for y.
-    y_high, y_low = math.exp(-(lowest + best * STEP)), math.exp(-(lowest + (best + 1) * STEP))
+    y_high, y_low = math.exp(-(lowest + best * step)), math.exp(-(lowest + (best + 1) * step))
     high, low = float(values[best]), float(values[best + 1])
     share = (low - delta) / (low - high)
     return min(most, math.log(y_low + share * (y_high - y_low)) * (1 + 1e-12))
 
 
-def delta_at(release: Release, epsilon: float, *, step: float = STEP) -> float:
+def delta_at(release: Release, epsilon: float, *, step: float | None = None) -> float:
     """An upper bound for δ at this ε, by the same game."""
     if not applies(release):
         return 1.0
     if release.queries == 0:
         return 0.0
+    step = fine_step(release) if step is None else step
     values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, step)
     position = (-epsilon - lowest) / step
     if position < 0:
@@ -113,18 +122,35 @@ def delta_at(release: Release, epsilon: float, *, step: float = STEP) -> float:
     return min(1.0, float((1 - weight) * values[index] + weight * values[index + 1]) * INFLATION)
 
 
+def fine_step(release: Release) -> float:
+    """The grid step: so fine that a near tie moves over several points, but not too many points in all."""
+    coins = pairs(release.noise, release.voters, release.abstentions)
+    tie = nearest_tie(coins)
+    told = math.log(coins.p_zero[tie]) - math.log(max(coins.q_zero[tie], UNDERFLOW))
+    most = release.queries * largest_loss(coins)
+    width = reach_of(release.noise, release.queries, largest_loss(coins)) + min(ABOVE, most)
+    return min(STEP, max(told / STEPS_OF_A_TIE, width / MOST_POINTS, LEAST_STEP))
+
+
+def reach_of(noise: Noise, queries: int, largest: float) -> float:
+    """How far the grid reaches above y = 1, in ln y.
+
+    Losses cannot add up to more than k times the largest: beyond it V is 0, so the grid need not reach further. Nor
+    need it reach where V is below any δ of interest; how far that is (ρ + 2√(40ρ), the tail e^{−40} of zCDP) decides
+    only how much work is done: what lies beyond the grid is taken at its last value, which is an upper bound.
+    """
+    rho = queries * float(noise.rdp(TWO)[0]) / 2
+    return min(queries * largest, rho + 2 * math.sqrt(40 * rho) + 1, LARGEST_EPSILON)
+
+
 @lru_cache(maxsize=64)
 def curve(noise: Noise, queries: int, voters: int, abstentions: bool, step: float) -> tuple[Floats, float]:
     """V_k on the grid, as values by rising u = −ln y, and the lowest u."""
     coins = pairs(noise, voters, abstentions)
     largest = largest_loss(coins)
-    # Losses cannot add up to more than k times the largest: beyond it V is 0, so the grid need not reach further. Nor
-    # need it reach where V is below any δ of interest; how far that is (ρ + 2√(40ρ), the tail e^{−40} of zCDP) decides
-    # only how much work is done: what lies beyond the grid is taken at its last value, which is an upper bound.
-    rho = queries * float(noise.rdp(TWO)[0]) / 2
-    reach = min(queries * largest, rho + 2 * math.sqrt(40 * rho) + 1, LARGEST_EPSILON)
+    reach = reach_of(noise, queries, largest)
     lowest = -math.ceil(reach / step + 1) * step
-    points = round(-lowest / step) + round(ABOVE / step) + 1
+    points = round(-lowest / step) + math.ceil(min(ABOVE, queries * largest) / step) + 2
     values: Floats = np.maximum(0.0, -np.expm1(-(lowest + step * np.arange(points))))
     moves = [
         (move(p_one, q_one, step), move(p_zero, q_zero, step))
@@ -156,7 +182,7 @@ def move(p: float, q: float, step: float) -> Move:
         return Move(0.0, 0, 0.0)
     if q == 0:
         return Move(p, 0, 0.0, certain=True)
-    loss = math.log(p) - math.log(q)
+    loss = math.log(p) - math.log(q) + LOSS_ERROR
     # So large a loss is as good as certainty: V is at most 1, and the grid need not hold the shift.
     return Move(p, 0, 0.0, certain=True) if loss > CERTAIN_LOSS else Move(p, *place(loss / step, step))
 
@@ -225,11 +251,16 @@ def pairs(noise: Noise, voters: int, abstentions: bool) -> Coins:
     )
 
 
+def nearest_tie(coins: Coins) -> int:
+    """The pair in which the unit decides between two labels that are equally likely without it, or nearly so."""
+    return int(np.argmin(np.abs(coins.p_one + coins.q_one - 1)))
+
+
 def all_ties(release: Release, epsilon: float) -> float:
     """δ at this ε where every query is the same near tie: a lower bound for any sound accountant."""
     coins = pairs(release.noise, release.voters, release.abstentions)
-    middle = int(np.argmin(np.abs(coins.p_one + coins.q_one - 1)))
-    p, q = float(coins.p_one[middle]), float(coins.q_one[middle])
+    tie = nearest_tie(coins)
+    p, q = float(coins.p_one[tie]), float(coins.q_one[tie])
     wins = np.arange(release.queries + 1)
     return float(
         np.maximum(

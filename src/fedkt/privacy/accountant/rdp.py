@@ -33,10 +33,15 @@ def curve(release: Release) -> Floats:
 
 
 def from_curve(total: Floats, delta: float) -> float:
-    """The smallest ε over all orders, by dp-accounting's conversion of a Rényi curve."""
+    """The smallest ε of a bound at every order of the grid."""
+    return from_orders(orders(), total, delta)
+
+
+def from_orders(tried: Floats, total: Floats, delta: float) -> float:
+    """The smallest ε of a bound at these orders, by dp-accounting's conversion of a Rényi curve."""
     from dp_accounting.rdp import compute_epsilon
 
-    return float(compute_epsilon(orders(), total, delta)[0])
+    return float(compute_epsilon(tried, total, delta)[0])
 
 
 def epsilon(release: Release, delta: float) -> float:

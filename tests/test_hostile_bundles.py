@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import struct
+import tracemalloc
 import warnings
 import zipfile
 import zlib
@@ -418,6 +419,29 @@ def test_more_models_than_agreed_are_refused_before_anything_is_unpacked(unpacke
     with pytest.raises(BundleError, match="too many models: 16"):
         opened(described([ONNX] * 16))
     assert unpacked == []
+
+
+FAULTS = {
+    "classes": {"classes": [[]] * 100_000},
+    "files": {"files": [{}] * 100_000},
+    "arrays": {"arrays": [{}] * 100_000},
+    "counts": {"counts": [-1] * 100_000},
+    "unknown fields": {f"f{place}": 0 for place in range(50_000)},
+    "versions": {"versions": {str(place): 0 for place in range(50_000)}},
+    "a field of nothings": {"votes": [{}] * 100_000},
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_manifest_of_a_hundred_thousand_faults_takes_little_memory(name):
+    text = json.dumps({**json.loads(members()["manifest.json"]), **FAULTS[name]}, separators=(",", ":")).encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(BundleError, match="manifest"):
+            peek(stored({**members(), "manifest.json": text}), source="inbox/7.zip")
+        assert tracemalloc.get_traced_memory()[1] < 40e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_every_member_is_unpacked_once(unpacked):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+from unicodedata import category
 
 
 def open_plain(path: str | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
@@ -40,7 +41,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def shown(text: str) -> str:
     """The text with a question mark for whatever would speak to a terminal instead of being read."""
-    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+    return "".join(each if each.isprintable() or each == "\n" or category(each) == "Zs" else "?" for each in text)
 
 
 def shown_name(path: Path) -> str:

@@ -1,9 +1,13 @@
-"""Signatures: who a bundle is from. The private Ed25519 key stays with its party, the public one is in the plan."""
+"""Signatures: who a bundle or a final model is from. The private Ed25519 key stays with its owner.
+
+The public key is in the plan, or goes to whoever uses the final model.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +17,14 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 SIGNATURE_BYTES = 64
+FINAL = b"fedkt final model\n"
+"""Stands before the digest of a final model that is signed, so that no signature serves for a bundle as well."""
+
+PRIME = 2**255 - 19
+D = -121665 * pow(121666, -1, PRIME) % PRIME
+_OF_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+SMALL_ORDER = frozenset({0, 1, PRIME - 1, _OF_ORDER_8, PRIME - _OF_ORDER_8})
+"""The y of the eight points whose order divides 8: under such a key one signature fits many messages."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,27 @@ def check_public(text: str, *, source: str = "the plan") -> bytes:
         raise ConfigurationError(f"The public key {text[:60]!r} in {source} is not base64 text.") from reason
     if len(raw) != 32:
         raise ConfigurationError(f"The public key {text[:60]!r} in {source} has {len(raw)} bytes, not 32.")
+    fault = point_fault(raw)
+    if fault:
+        raise ConfigurationError(
+            f"The public key {text[:60]!r} in {source} is refused: {fault}. No honest key is; make another one: "
+            "fedkt keys new NAME"
+        )
     return raw
+
+
+def point_fault(raw: bytes) -> str:
+    """What is wrong with the point of the curve that 32 bytes stand for; nothing where it may be a key."""
+    number = int.from_bytes(raw, "little")
+    y = number & (2**255 - 1)
+    if y >= PRIME:
+        return "it is not written in the one way there is (y is not below the prime)"
+    if y in SMALL_ORDER:
+        return "it is a point of small order, under which signatures of anybody fit"
+    x_squared = (y * y - 1) * pow(D * y * y + 1, -1, PRIME) % PRIME
+    if pow(x_squared, (PRIME - 1) // 2, PRIME) != 1:
+        return "it is no point of the curve"
+    return ""
 
 
 def verify(public: str, message: bytes, signature: bytes) -> bool:
@@ -90,3 +122,17 @@ def verify(public: str, message: bytes, signature: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
+
+
+def sign_final(key: SigningKey, data: bytes) -> bytes:
+    """The signature of a final model's bytes, as a line of base64 text."""
+    return base64.b64encode(key.sign(FINAL + hashlib.sha256(data).digest())) + b"\n"
+
+
+def verify_final(public: str, data: bytes, signature: bytes) -> bool:
+    """Whether the owner of this public key signed exactly this final model."""
+    try:
+        raw = base64.b64decode(signature.strip(), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return len(raw) == SIGNATURE_BYTES and verify(public, FINAL + hashlib.sha256(data).digest(), raw)

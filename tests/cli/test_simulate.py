@@ -200,16 +200,17 @@ def test_help_names_every_algorithm_and_family(verb):
     assert set(MODELS) <= set(re.findall(r"[\w-]+", help_of["model"]))
 
 
-def test_ctrl_c_is_answered_in_words_and_with_code_130(tmp_path):
+@pytest.mark.parametrize(("number", "left_with"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_a_request_to_end_are_answered_in_words_and_with_their_code(tmp_path, number, left_with):
     code = "from fedkt.cli import main; main()"
     words = [sys.executable, "-c", code, "compare", "digits", "--seeds", "50", "--results", str(tmp_path / "r.jsonl")]
     running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "r.jsonl").exists():
         assert running.poll() is None
         time.sleep(0.02)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     _, err = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.returncode == left_with
     assert "stopped" in err
     assert "Traceback" not in err
 

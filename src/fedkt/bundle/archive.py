@@ -99,7 +99,7 @@ class Archive:
         """The directory's entries and where it begins; their number is bounded before the first is read."""
         end = len(self._data) - END.size
         # The end record must be the last 22 bytes: a comment or trailing bytes would move it.
-        if end < 0 or self._data[end : end + 4] != b"PK\x05\x06":
+        if end < 0 or bytes(self._data[end : end + 4]) != b"PK\x05\x06":
             raise self._refused("it is not a zip archive, was cut short, or has bytes after its end.")
         _, disk, first, here, count, size, start, comment = END.unpack(self._data[end:])
         if count > self._bounds.models + self._bounds.arrays + 2:
@@ -122,7 +122,7 @@ class Archive:
     def _entry(self, place: int, end: int) -> tuple[Member, int]:
         """One entry of the directory and the place after it."""
         after = place + ENTRY.size
-        if after > end or self._data[place : place + 4] != b"PK\x01\x02":
+        if after > end or bytes(self._data[place : place + 4]) != b"PK\x01\x02":
             raise self._refused("its zip directory is damaged.")
         _, _, _, flags, kind, _, _, crc, packed, size, named, extra, comment, disk, _, _, offset = ENTRY.unpack(
             self._data[place:after]

@@ -7,7 +7,15 @@ import json
 import math
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from fedkt.errors import BundleError
 
@@ -21,6 +29,7 @@ KINDS = {"float32": 4, "float64": 8, "int64": 8}
 ARRAY_NAME = r"^[a-z][a-z0-9_.-]{0,99}$"
 MOST_AXES = 8
 MOST_ISSUE = 2**53
+MOST_VERSIONS = 20
 
 
 class FileEntry(BaseModel):
@@ -83,7 +92,10 @@ class Claim(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The bundle's description of itself."""
+    """The bundle's description of itself.
+
+    Lists fail at their first fault: a megabyte of faults would be a gigabyte of errors, of which one is told.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     format: Annotated[int, Field(ge=1, le=10**6)]
@@ -91,15 +103,19 @@ class Manifest(BaseModel):
     party: Annotated[str, Field(min_length=1, max_length=200)]
     plan: Annotated[str, Field(pattern=r"^[0-9a-zA-Z:_-]{0,128}$")]
     """The digest of the plan it was made under."""
-    classes: Annotated[tuple[Text | Annotated[int, Field(ge=-(2**53), le=2**53)], ...], Field(max_length=100_000)]
+    classes: Annotated[
+        tuple[Text | Annotated[int, Field(ge=-(2**53), le=2**53)], ...], Field(max_length=100_000, fail_fast=True)
+    ]
     n_features: Annotated[int, Field(ge=1, le=2**24)]
-    versions: Annotated[dict[Text, Text], Field(max_length=20)]
-    files: Annotated[tuple[FileEntry, ...], Field(max_length=100_000)]
-    arrays: Annotated[tuple[ArrayEntry, ...], Field(max_length=100_000)] = ()
+    versions: Annotated[dict[Text, Text], Field(max_length=MOST_VERSIONS)]
+    files: Annotated[tuple[FileEntry, ...], Field(max_length=100_000, fail_fast=True)]
+    arrays: Annotated[tuple[ArrayEntry, ...], Field(max_length=100_000, fail_fast=True)] = ()
     """Only where arrays are sent, sorted by name; without any, the field is left out."""
     claim: Claim | None = None
     """Only at level L2."""
-    counts: Annotated[tuple[Annotated[int, Field(ge=0, le=2**53)], ...], Field(max_length=100_000)] | None = None
+    counts: (
+        Annotated[tuple[Annotated[int, Field(ge=0, le=2**53)], ...], Field(max_length=100_000, fail_fast=True)] | None
+    ) = None
     """The party's rows of each class: only for expert voting."""
     issue: Annotated[int, Field(ge=1, le=MOST_ISSUE)] | None = None
     """A bundle that replaces an earlier one of the same party and plan has a larger number; the first has none."""
@@ -128,6 +144,12 @@ def parse_manifest(text: bytes, source: str) -> Manifest:
             f"Bundle in {source}: the manifest has format {str(number)[:40]!r}; this version of fedkt reads format "
             f"{FORMAT}. Update whichever side is older."
         )
+    unknown = next((name for name in content if name not in Manifest.model_fields), None)
+    if unknown is not None:
+        raise BundleError(f"Bundle in {source}: the manifest has a field {unknown[:100]!r} that no bundle has.")
+    versions = content.get("versions")
+    if isinstance(versions, dict) and len(versions) > MOST_VERSIONS:
+        raise BundleError(f"Bundle in {source}: the manifest's field 'versions' has {len(versions)} entries.")
     try:
         manifest = Manifest.model_validate_json(json.dumps(content))
     except ValidationError as reason:

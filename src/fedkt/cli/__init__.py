@@ -52,26 +52,28 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
 
 
 class Stopped(BaseException):
-    """Ctrl-C was pressed. Our own, because the argument parser swallows KeyboardInterrupt in silence.
+    """Ctrl-C was pressed, or the process was asked to end.
 
-    No Exception, or what wraps the errors of an arbitrary classifier would take it for one of them.
+    Our own, because the argument parser swallows KeyboardInterrupt in silence. No Exception, or what wraps the
+    errors of an arbitrary classifier would take it for one of them.
     """
 
 
 def stop(number: int, frame: object) -> None:
-    """What Ctrl-C does."""
-    raise Stopped
+    """What Ctrl-C and SIGTERM do: everything open is closed and cleared on the way out."""
+    raise Stopped(number)
 
 
 def main() -> None:
     """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1."""
     signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
     try:
         app()
     except FedKTError as error:
         complain(str(error))
-    except Stopped:
-        complain("stopped; nothing half-written was left behind", code=130)
+    except Stopped as stopped:
+        complain("stopped; nothing half-written was left behind", code=128 + stopped.args[0])
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:

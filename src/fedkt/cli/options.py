@@ -261,3 +261,22 @@ def report_path(asked: Path | None, *, as_json: bool) -> Path | None:
         stderr.print("[dim]No HTML report: run  pip install 'fedkt\\[report]'  to get one.[/dim]")
         return None
     return DEFAULT_REPORT
+
+
+def public_key(text: str) -> str:
+    """A public key as text, read from its file where a file is named."""
+    if not text.endswith(".pub"):
+        return text
+    from fedkt.errors import ConfigurationError
+    from fedkt.transport.folder import read_at_most
+
+    data = read_at_most(Path(text), 1_000)
+    if data is None or not data.isascii():
+        raise ConfigurationError(f"{text} is no public key. Pass the .pub file that `fedkt keys new` wrote.")
+    return data.decode().strip()
+
+
+ServerKey = Annotated[
+    str | None,
+    typer.Option(help="The server's public key, or its .pub file: refuse a final model that it has not signed."),
+]

@@ -11,9 +11,21 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-stdout = Console()
-stderr = Console(stderr=True)
+from fedkt.files import shown
+
+
+class Screen(Console):
+    """A console on which no text speaks to the terminal: much of what is printed comes out of files of strangers."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text as it is shown: here pass all strings, those in tables too."""
+        return super().render_str(shown(text), **options)
+
+
+stdout = Screen()
+stderr = Screen(stderr=True)
 
 
 def complain(message: str, *, code: int = 1) -> NoReturn:
@@ -30,7 +42,9 @@ def warn(message: str) -> None:
 
 def print_json(value: Any) -> None:
     """Exactly one JSON object on stdout; infinity and NaN, which JSON does not have, become null."""
-    print(json.dumps(plain(value), ensure_ascii=False, allow_nan=False), flush=True)
+    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
+    # JSON itself escapes only the first 32 characters, not those that move or turn what stands around them.
+    print(text if text.isprintable() else json.dumps(plain(value), allow_nan=False), flush=True)
 
 
 def plain(value: Any) -> Any:

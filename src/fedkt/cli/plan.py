@@ -157,7 +157,7 @@ def new(
         parties=members,
         model=model,
         party_models=pairs(party_model, "--party-model", "south=boosting"),
-        keys={name: public_key(text) for name, text in pairs(key, "--key", "north=BASE64").items()},
+        keys={name: options.public_key(text) for name, text in pairs(key, "--key", "north=BASE64").items()},
         categorical=categorical or (),
         ignore=ignore or (),
         missing=missing,  # type: ignore[arg-type]
@@ -258,11 +258,6 @@ def pairs(given: list[str] | None, option: str, example: str) -> dict[str, str]:
             raise ConfigurationError(f"{option} is given twice for {name!r}.")
         found[name] = value
     return found
-
-
-def public_key(text: str) -> str:
-    """A public key as text, read from its file where a file is named."""
-    return Path(text).read_text(encoding="utf-8").strip() if text.endswith(".pub") else text
 
 
 def count_of(text: str, option: str) -> int:

@@ -15,6 +15,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="The final.onnx that the server has written.", metavar="FINAL")],
     rows: Annotated[Path, typer.Argument(help="New rows with the agreed columns.", metavar="ROWS")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The CSV to write. Default: stdout.")] = None,
+    server_key: options.ServerKey = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict new rows: the file's rows in their order, with a column 'prediction' at the end.
@@ -25,13 +26,16 @@ def predict(
 
       fedkt predict result/final.onnx new.csv -o predictions.csv
 
-      fedkt predict result/final.onnx new.csv --json
+      fedkt predict result/final.onnx new.csv --server-key server.pub --json
     """
     from fedkt.cli.output import print_json, stderr
     from fedkt.server_side.final_file import predict_file, read_final, to_csv
     from fedkt.transport.folder import write_atomically
 
-    final = read_final(model)
+    signer = None if server_key is None else options.public_key(server_key)
+    final = read_final(model, server_key=signer)
+    if signer is not None:
+        stderr.print(f"{model}: signed by {signer}", markup=False, highlight=False, soft_wrap=True)
     predicted = predict_file(final, rows)
     if output is not None:
         write_atomically(output, to_csv(predicted).encode())

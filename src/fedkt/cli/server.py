@@ -37,6 +37,9 @@ def server(
             "the plan."
         ),
     ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The server's private key, to sign final.onnx with (see `fedkt keys new`).")
+    ] = None,
     memory: Annotated[
         float, typer.Option(min=0, help="Gigabytes that all parties' students may take together, shared evenly.")
     ] = 4.0,
@@ -52,16 +55,20 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox
 
       fedkt server plan.toml --public public.csv --bundles inbox --wait 3600 --min-parties 3 --test test.csv
+
+      fedkt server plan.toml --public public.csv --bundles inbox --key server.key
     """
     from fedkt.cli.output import print_json, progress_bar, stderr
+    from fedkt.party_side import read_key
     from fedkt.plan import read_plan
-    from fedkt.server_side.host import run_server
+    from fedkt.server_side.host import run_server, sole_server
     from fedkt.server_side.noise import default_ledger
 
     agreed = read_plan(plan)
     if ledger is None and agreed.level == "L1":
         ledger = default_ledger(agreed, plan)
-    with progress_bar("bundles", quiet=as_json) as bar:
+    signing = None if key is None else read_key(key)
+    with sole_server(output), progress_bar("bundles", quiet=as_json) as bar:
         hosted = run_server(
             agreed,
             public=public,
@@ -71,6 +78,7 @@ def server(
             wait=wait,
             test=test,
             ledger=ledger,
+            key=signing,
             memory=int(memory * 10**9),
             jobs=options.cores(jobs),
             command=options.this_command(),
@@ -125,7 +133,8 @@ def print_hosted(hosted: Hosted) -> None:
         lines.append(weights_in_words(report))
     lines += [
         f"Privacy: {report.privacy.rstrip('.')}.",
-        f"{hosted.final}: use it with  fedkt predict {hosted.final} new.csv",
+        f"{hosted.final}: {'not signed' if hosted.signed_by is None else f'signed by {hosted.signed_by}'}, "
+        f"SHA-256 {hosted.final_sha256}; use it with  fedkt predict {hosted.final} new.csv",
     ]
     for line in lines:
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)

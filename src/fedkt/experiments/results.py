@@ -12,6 +12,7 @@ import numpy as np
 
 from fedkt.errors import DataError
 from fedkt.experiments.setting import said
+from fedkt.files import named
 from fedkt.locks import once_free
 from fedkt.report import Report, mean_and_spread
 
@@ -52,7 +53,7 @@ def read_report(said: dict[str, Any]) -> Report:
 def append_line(results: Path, entry: dict[str, Any]) -> None:
     """Add one line; a cut-off last line of an earlier run is ended first so that it cannot spoil this one."""
     # What another process is writing right now would look cut off.
-    with once_free(lock_of(results)):
+    with once_free(lock_of(results)), named(results):
         existing = results.read_bytes() if results.exists() else b""
         if existing and not existing.endswith(b"\n"):
             results.write_bytes(existing[: existing.rfind(b"\n") + 1])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import DataError
 from fedkt.federation import Checkpoint, Outcome, Round
+from fedkt.files import named
 from fedkt.report import label_accuracy, notes, vote_figures
 from fedkt.transport.folder import write_atomically
 from fedkt.votes import Labels
@@ -116,7 +117,7 @@ class Rounds:
                 if isinstance(values, tuple):
                     arrays |= {f"shelf/{party}/{kept}/{place}": each for place, each in enumerate(values)}
         written = self.folder / f"round-{reached.rounds}.npz"
-        with written.open("wb") as file:
+        with named(written), written.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
         said = {
             "rounds": reached.rounds,

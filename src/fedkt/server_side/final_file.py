@@ -9,10 +9,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
@@ -24,7 +26,8 @@ from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits, check_graph
 from fedkt.plan import MAX_CLASSES, Class, Part, Plan, Text, faults_of
 from fedkt.privacy import Statement
-from fedkt.transport.folder import read_at_most
+from fedkt.signing import SigningKey, check_public, sign_final, verify_final
+from fedkt.transport.folder import read_at_most, write_atomically
 
 NOTE = "fedkt"
 MAX_NOTE_BYTES = 16 * 2**20
@@ -32,6 +35,9 @@ MAX_FIELDS = 10_000
 METADATA = 14
 """The field of onnx.proto's ModelProto that holds notes."""
 PREDICTION = "prediction"
+FORMULA = re.compile(r"[ ]*[=+\-@\t\r\n＝＋－＠]")
+"""How a cell begins that spreadsheets may compute: also in the wide signs of East Asian keyboards."""
+NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
 
 def _one_line(text: str) -> str:
@@ -97,12 +103,45 @@ def write_final(model: OnnxModel, plan: Plan, promise: Statement) -> bytes:
     return bytes(proto.SerializeToString(deterministic=True))
 
 
-def read_final(path: str | Path) -> FinalModel:
-    """The final model in a file, checked; nothing in it has been run."""
+def write_signed(path: Path, data: bytes, key: SigningKey | None) -> None:
+    """Write a final model, and its signature beside it where there is a key."""
+    # An earlier signature fits other bytes: stopped half-way, the new file is unsigned and not wrongly signed.
+    signature_of(path).unlink(missing_ok=True)
+    write_atomically(path, data)
+    if key is not None:
+        write_atomically(signature_of(path), sign_final(key, data))
+
+
+def signature_of(path: Path) -> Path:
+    """Where the signature of a final model lies: beside it."""
+    return path.with_name(f"{path.name}.sig")
+
+
+def check_signature(path: Path, data: bytes, public: str) -> None:
+    """Refuse a final model that the owner of this public key has not signed; nothing in it is parsed before."""
+    beside = signature_of(path)
+    check_public(public, source="--server-key")
+    if not os.path.lexists(beside):
+        raise ModelError(
+            f"{path} is not signed: there is no {beside.name} beside it. Ask whoever runs the server for both files, "
+            "or leave --server-key out if you trust the way it came."
+        )
+    signature = read_at_most(beside, 1_000)
+    if signature is None or not verify_final(public, data, signature):
+        raise ModelError(
+            f"{path} is refused: the signature in {beside.name} is not the server's ({public}) for this file. It was "
+            "changed on the way, or another server made it."
+        )
+
+
+def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel:
+    """The final model in a file, checked; nothing in it has been run. With a server's key, it must have signed it."""
     limits = Limits()
     data = read_at_most(Path(path), limits.member_bytes)
     if data is None:
         raise ModelError(f"{path} is larger than {limits.member_bytes:,} bytes; no final model is.")
+    if server_key is not None:
+        check_signature(Path(path), data, server_key)
     card = parse_card(data, str(path))
     width, classes = card.columns.n_features, len(card.classes)
     try:
@@ -187,17 +226,33 @@ def predict_file(final: FinalModel, path: str | Path) -> Predictions:
 
 
 def to_csv(predictions: Predictions) -> str:
-    """The rows as they were read, in their order, with the prediction as the last column; an image as its file."""
+    """The rows as they were read, in their order, with the prediction as the last column; an image as its file.
+
+    A spreadsheet takes a text that begins like a formula for one: such a text gets an apostrophe before it.
+    """
     table = predictions.table
     if table.files is not None:
         table = Table({"file": table.files}, table.source)
     if PREDICTION in table.columns:
         raise DataError(f"{table.source} already has a column {PREDICTION!r}. Rename it first.")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*table.columns, PREDICTION])
-    writer.writerows(zip(*(values.tolist() for values in table.columns.values()), predictions.labels, strict=True))
-    return text.getvalue()
+    # A carriage return inside a cell is quoted only where lines end with one.
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    lines = []
+    columns = [values.tolist() for values in table.columns.values()]
+    for row in ((*table.columns, PREDICTION), *zip(*columns, predictions.labels, strict=True)):
+        writer.writerow(map(no_formula, row))
+        lines.append(text.getvalue().removesuffix("\r\n"))
+        text.seek(0)
+        text.truncate()
+    return "\n".join([*lines, ""])
+
+
+def no_formula(value: Any) -> Any:
+    """The value of a cell; a text that is no number and begins like a formula has an apostrophe before it."""
+    if isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
 
 def operators(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> tuple[str, ...]:

@@ -6,10 +6,12 @@ with it, so that whoever has it needs nothing else to predict.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,9 @@ from numpy.typing import NDArray
 from fedkt.algorithms.fedkt import FedKT, Heard
 from fedkt.algorithms.levels import cautions
 from fedkt.bundle import Bundle
-from fedkt.errors import BundleError, ModelError, PlanError, PrivacyError
+from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
 from fedkt.federation import Diary, Server, seed_for
+from fedkt.locks import if_free
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.parallel import cpu_clock
@@ -31,11 +34,14 @@ from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, accuracies
 from fedkt.server_side.claims import dearest, largest_total
-from fedkt.server_side.final_file import write_final
-from fedkt.server_side.inbox import FOLDER_BYTES, Arrival, gather, not_enough, passed_over
+from fedkt.server_side.final_file import write_final, write_signed
+from fedkt.server_side.inbox import FOLDER_BYTES, Arrival, gather, not_enough, passed_over, without_reasons
 from fedkt.server_side.noise import KeptNoise, bare_reasons, kept_noise, ledger_at, open_ledger
+from fedkt.signing import SigningKey
 from fedkt.transport.folder import write_atomically
 from fedkt.versions import versions
+
+LOCK = ".fedkt-server.lock"
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,11 @@ class Hosted:
     final: Path
     plan: str
     details: tuple[str, ...] = ()
-    """Level L1: why students could not be run. For the eyes of the server only: it is stored nowhere."""
+    """Level L1: why files were refused or students not run. For the eyes of the server only: it is stored nowhere."""
+    final_sha256: str = ""
+    """Of the bytes of the final file: which one this report is about."""
+    signed_by: str | None = None
+    """The public key that fits the signature beside the final file."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values: the report, the files that came, and the final file."""
@@ -71,6 +81,7 @@ class Hosted:
             for each in self.arrivals
         ]
         made = {"plan": self.plan, "bundles": came, "missing": self.missing, "final": str(self.final)}
+        made |= {"final_sha256": self.final_sha256, "signed_by": self.signed_by}
         return {**asdict(self.report), **made}
 
 
@@ -96,6 +107,7 @@ def run_server(
     test: Path | None = None,
     ledger: Path | None = None,
     memory: int = FOLDER_BYTES,
+    key: SigningKey | None = None,
     jobs: int = 1,
     command: str = "",
     tell: Callable[[int, int], None] | None = None,
@@ -103,6 +115,7 @@ def run_server(
     """Gather the bundles, let the students vote, train the final model, and write final.onnx and report.json.
 
     At level L1 the noisy vote is written into the `ledger` before it is counted.
+    With a `key` the final model is signed.
     """
     needed = needed_parties(plan, min_parties)
     ledger = ledger_at(plan, ledger)
@@ -195,10 +208,21 @@ def run_server(
             *(f"Party {name!r} has not sent a bundle that counts." for name in missing if name not in silent),
         ),
     )
-    details = () if open_figures else tuple(silent.values())
-    hosted = Hosted(report, tuple(arrivals), missing, result / "final.onnx", plan.digest, details)
+    shown_arrivals, unsaid = (arrivals, ()) if open_figures else without_reasons(arrivals)
+    details = () if open_figures else (*unsaid, *silent.values())
+    data = write_final(final, plan, promise)
+    hosted = Hosted(
+        report,
+        tuple(shown_arrivals),
+        missing,
+        result / "final.onnx",
+        plan.digest,
+        details,
+        hashlib.sha256(data).hexdigest(),
+        None if key is None else key.public,
+    )
     write_atomically(result / "privacy.txt", f"{promise}\n".encode())
-    write_atomically(hosted.final, write_final(final, plan, promise))
+    write_signed(hosted.final, data, key)
     text = json.dumps(hosted.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(result / "report.json", text.encode() + b"\n")
     return hosted
@@ -223,6 +247,23 @@ class Scores:
     accuracy: float | None = None
     balanced: float | None = None
     parties: dict[str, float] | None = None
+
+
+@contextmanager
+def sole_server(result: Path) -> Iterator[None]:
+    """No other server writes into this result folder inside the block; their files would mix."""
+    there = result.is_dir()
+    try:
+        with if_free(result / LOCK) as ours:
+            if not ours:
+                raise ConfigurationError(
+                    f"Another server is working for {result}. Wait until it has finished, or pass another --output."
+                )
+            yield
+    finally:
+        if not there:
+            with suppress(OSError):
+                result.rmdir()
 
 
 def measure(final: OnnxModel, heard: Sequence[Bundle], X: Any, y: Any) -> Scores:

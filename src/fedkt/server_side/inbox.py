@@ -275,6 +275,13 @@ def among(arrival: Arrival, rivals: Sequence[Arrival]) -> Arrival:
     return replace(arrival, reason=f"it is a copy of {top[0].file}, which is counted.", copy=True)
 
 
+def without_reasons(arrivals: Sequence[Arrival]) -> tuple[list[Arrival], tuple[str, ...]]:
+    """The arrivals without why files were refused, and that apart: a reason may quote what a student holds."""
+    unsaid = tuple(f"{each.file}: {each.reason}" for each in arrivals if each.reason and not each.identity)
+    bare = "why is told to the server's operator only."
+    return [replace(each, reason=bare) if each.reason and not each.identity else each for each in arrivals], unsaid
+
+
 def passed_over(folder: Path, names: Sequence[str]) -> tuple[str, ...]:
     """A sentence for every file that looks like a bundle by its name but is not one of those looked at."""
     told, more = [], 0

@@ -9,29 +9,36 @@ from typing import Any
 from fedkt.bundle import SIGNATURE, peek
 from fedkt.bundle.archive import Archive
 from fedkt.bundle.manifest import Manifest
-from fedkt.errors import BundleError, ModelError
+from fedkt.errors import BundleError, ConfigurationError, ModelError
 from fedkt.files import shown_name
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
-from fedkt.server_side.final_file import operators, parse_card
+from fedkt.server_side.final_file import check_signature, operators, parse_card, signature_of
 from fedkt.transport.folder import read_at_most
 
 
-def describe_file(path: Path, plan: Plan | None = None) -> dict[str, Any]:
-    """What a bundle or a final model holds, as plain JSON values; with a plan, what the server would say to it."""
+def describe_file(path: Path, plan: Plan | None = None, *, server_key: str | None = None) -> dict[str, Any]:
+    """What a bundle or a final model holds, as plain JSON values; with a plan, what the server would say to it.
+
+    With a server's key a final model must be signed with it, or nothing in it is looked at.
+    """
     limits = Limits()
     data = read_at_most(path, limits.bundle_bytes)
     if data is None:
         raise BundleError(f"{path} is larger than {limits.bundle_bytes:,} bytes, which are not read.")
     if data[:2] == b"PK":
+        if server_key is not None:
+            raise ConfigurationError(f"{path} is a party's bundle, whose key is in the plan: --plan, not --server-key.")
         return describe_bundle(data, path, plan)
     if path.suffix.lower() == ".toml":
         raise BundleError(
             f"{path} is no bundle and no final model: inspect takes a party's .fedkt file or a final.onnx. "
             f"What a plan says:  fedkt plan check {path}"
         )
+    if server_key is not None:
+        check_signature(path, data, server_key)
     try:
-        return describe_final(data, path, plan)
+        return describe_final(data, path, plan, server_key)
     except ModelError as reason:
         raise ModelError(f"{reason} (inspect takes a party's .fedkt file or a final.onnx.)") from reason
 
@@ -99,9 +106,14 @@ def signature_state(data: bytes, path: Path, plan: Plan) -> str:
     return "right: made with the key that the plan lists"
 
 
-def describe_final(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]:
+def describe_final(data: bytes, path: Path, plan: Plan | None, signed_by: str | None) -> dict[str, Any]:
     """A final model: its card and its graph."""
     card = parse_card(data, str(path))
+    beside = signature_of(path)
+    if signed_by is not None:
+        signature = f"right: signed by {signed_by}"
+    else:
+        signature = "there is one; pass --server-key to check it" if beside.is_file() else "none: not signed"
     said: dict[str, Any] = {
         "file": str(path),
         "kind": "final model",
@@ -115,7 +127,7 @@ def describe_final(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]
         "columns": [column.name for column in card.columns.columns],
         "features": card.columns.n_features,
         "privacy": {key: value for key, value in card.privacy.items() if value is not None},
-        "signature": "none: final models are not signed",
+        "signature": signature,
     }
     if plan is not None:
         said["accepted"] = same = card.plan == plan.digest

@@ -327,7 +327,7 @@ def test_at_L1_the_report_says_nothing_about_votes_and_the_final_model_says_what
     assert report["epsilon"] == pytest.approx(expected)
     assert (report["votes"], report["party_accuracy"], report["bytes_sent"]) == ({}, {}, None)
     text = (one / "result" / "report.json").read_text()
-    for word in ("agreement", "abstention_", "unlabelled", '"ties"', "sha256"):
+    for word in ("agreement", "abstention_", "unlabelled", '"ties"', '"sha256"'):
         assert word not in text
     assert report["privacy_statement"]["unit"] == "party"
     assert statement_in(one / "result" / "final.onnx") == report["privacy_statement"]

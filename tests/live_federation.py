@@ -35,7 +35,8 @@ def write(path, rows, labels=None):
 
 def new_plan(folder, *more, parties=NAMES):
     members = [word for name in parties for word in ("--party", name)]
-    families = [word for name, family in FAMILIES.items() for word in ("--party-model", f"{name}={family}")]
+    own = {name: family for name, family in FAMILIES.items() if name in parties}
+    families = [word for name, family in own.items() for word in ("--party-model", f"{name}={family}")]
     return fedkt(
         *("plan", "new", "--public", folder / "public.csv", "--label", "diagnosis", "--classes", "malignant,benign"),
         *("--model", "tree", "-o", folder / "plan.toml", *members, *families, *more),

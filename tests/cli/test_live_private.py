@@ -423,6 +423,18 @@ def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch)
     assert not (tmp_path / "noise").exists()
 
 
+def test_a_plan_with_one_party_fewer_does_not_begin_a_ledger_of_its_own(one):
+    server(one)
+    new_plan(one, "--force", *LAPLACE, parties=NAMES[:2])
+    for name in NAMES[:2]:
+        party(one, name)
+    (one / "inbox" / "west.fedkt").unlink()
+    with pytest.raises(PrivacyError, match=f"{LEDGER} beside .* is the ledger of another set of parties"):
+        server(one)
+    server(one, "--ledger", one / "others.ledger")
+    assert len(entries(one / LEDGER)) == len(entries(one / "others.ledger")) == 1
+
+
 def test_damaged_noise_is_refused(one):
     server(one)
     [kept] = one.glob(f"{LEDGER}.*.noise")

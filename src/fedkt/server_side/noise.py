@@ -20,7 +20,8 @@ from fedkt.privacy.book import Book, locked
 from fedkt.privacy.stream import new_secret
 from fedkt.transport.folder import read_at_most, write_atomically
 
-ENDING = ".ledger"
+PARTIES, ENDING = "parties-", ".ledger"
+"""How the ledger of a set of parties is called, with what tells the set between."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,22 @@ def default_ledger(plan: Plan, file: Path) -> Path:
     ledger after the plan's file; one that is there goes on being used, by all these plans.
     """
     names = sorted(plan.names)
-    ours = file.with_name(f"parties-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}{ENDING}")
+    ours = file.with_name(f"{PARTIES}{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}{ENDING}")
     found = [ours] if ours.exists() else []
+    strange = [each.name for each in sorted(file.parent.glob(f"{PARTIES}*{ENDING}")) if each != ours]
     for each in sorted(file.parent.glob(f"*{ENDING}")):
-        if each != ours and names_in(each.with_name(each.name.removesuffix(ENDING))) == names:
+        theirs = names_in(each.with_name(each.name.removesuffix(ENDING)))
+        if theirs == names:
             found.append(each)
+        elif theirs and set(theirs) & set(names):
+            strange.append(each.name)
+    if strange and not found:
+        # A plan with one party fewer would else be a second release about all the others, which nobody charges.
+        raise PrivacyError(
+            f"{strange[0]} beside {file} is the ledger of another set of parties. If any of them takes part here too, "
+            "their releases add up: pass that ledger as --ledger. If none does, name a new one: --ledger FILE. Nothing "
+            "is released."
+        )
     if len(found) > 1:
         raise PrivacyError(
             f"{len(found)} ledgers beside {file} hold releases about these parties: "

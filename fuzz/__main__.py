@@ -42,6 +42,9 @@ def search(name: str, options: list[str]) -> None:
 
     from fedkt.errors import FedKTError
 
+    # Comparisons of texts and patterns guide the search as those of numbers do.
+    for hook in ("RegEx", "str"):
+        atheris.enabled_hooks.add(hook)
     with atheris.instrument_imports(include=["fedkt", "tomllib"], enable_loader_override=False):
         from fuzz.targets import TARGETS
 

@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-FOLDER = Path(".fuzz")
+from fuzz.targets import FOLDER, TARGETS
+
 ENDLESS, MEMORY = 20, 3_000
 """Seconds and megabytes that one input may take."""
 
@@ -42,9 +43,9 @@ def search(name: str, options: list[str]) -> None:
 
     from fedkt.errors import FedKTError
 
+    # Comparisons of texts guide the search as those of numbers do; patterns cannot, their hook breaks json.
+    atheris.enabled_hooks.add("str")
     with atheris.instrument_imports(include=["fedkt", "tomllib"], enable_loader_override=False):
-        from fuzz.targets import TARGETS
-
         read, kind = TARGETS[name]
 
         def once(data: bytes) -> None:
@@ -95,8 +96,6 @@ def main() -> int:
     chosen, rest = parser.parse_known_args()
     if chosen.search:
         search(chosen.search, rest)
-    from fuzz.targets import TARGETS
-
     names = chosen.only or list(TARGETS)
     if chosen.file is not None:
         print(TARGETS[names[0]][0](chosen.file.read_bytes()))

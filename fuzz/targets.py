@@ -6,15 +6,19 @@ import io
 import os
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
+
+FOLDER = Path(".fuzz")
+"""Where seeds, what was learnt and findings lie."""
 
 
 def read_bundle(data: bytes) -> object:
     """A bundle, as the server unpacks it."""
     from fedkt.bundle import unpack
 
-    return unpack(data, source="b", plan="3fa9c1", classes=("a", "b"), n_features=5, max_models=2, soft=True)
+    return unpack(data, source="b", max_models=2, parties=("north", "south"), **_agreed())
 
 
 def read_manifest(data: bytes) -> object:
@@ -28,7 +32,8 @@ def read_graph(data: bytes) -> object:
     """A model in ONNX."""
     from fedkt.models.onnx_rules import check_graph
 
-    return check_graph(data, n_features=5, n_classes=2, soft=True)
+    agreed = _agreed()
+    return check_graph(data, n_features=agreed["n_features"], n_classes=len(agreed["classes"]), soft=True)
 
 
 def read_card(data: bytes) -> object:
@@ -77,6 +82,15 @@ def read_parquet(data: bytes) -> object:
     except (Refusal, pa.ArrowException, OSError, ValueError, MemoryError, KeyError, TypeError, OverflowError) as reason:
         # The child turns every exception into words.
         raise DataError(str(reason)) from reason
+
+
+@cache
+def _agreed() -> dict[str, Any]:
+    """What the plan of the seeds says, so that their bundles are taken."""
+    from fedkt.plan import parse_plan
+
+    plan = parse_plan((FOLDER / "seeds" / "plan" / "0").read_bytes(), "plan.toml")
+    return {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features}
 
 
 def _folder() -> Path:

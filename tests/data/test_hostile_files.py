@@ -118,8 +118,9 @@ def test_an_npz_of_zeros_is_refused_before_it_is_unpacked(tmp_path, little):
     ],
 )
 def test_an_npz_whose_heads_do_not_fit_is_refused(tmp_path, members, words):
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError, match=words) as refused:
         read_table(npz(tmp_path / "a.npz", **members))
+    assert str(refused.value).count("a.npz") == 1
 
 
 def test_an_npz_with_a_damaged_array_is_refused(tmp_path):

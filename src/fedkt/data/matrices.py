@@ -49,6 +49,8 @@ def read_npz(path: Path, label: str | None = None, n_features: int | None = None
                 labels = None if y is None else _array(archive, y)
                 written = None if names is None else _array(archive, names)
                 told = None if ids is None else _as_texts(_array(archive, ids))
+    except DataError:
+        raise
     # A damaged or encrypted archive shows in many ways, each with an exception of its own.
     except (ValueError, zipfile.BadZipFile, MemoryError, AttributeError, RuntimeError, struct.error, LookupError) as e:
         why = "an array holds Python objects" if "pickle" in str(e) else str(e)

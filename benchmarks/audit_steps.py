@@ -1,6 +1,7 @@
 """Attack whole steps of a private federation: what a party sends at L2, and what the server makes at L1.
 
     python benchmarks/audit_steps.py [--runs 5000] [--mechanism gaussian] [--epsilon 1] [--json FILE]
+    python benchmarks/audit_steps.py --readme     write the table of README.md from results/audit-steps.json
 
 `fedkt privacy audit` attacks a noisy vote. Here the rest is in it too: cutting rows, teachers, the ledger's door, the
 key stream, the student or the final model that an attacker gets to see. Two inputs that differ in one record (L2) or in
@@ -15,13 +16,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fedkt.algorithms import FedKT
+from fedkt.algorithms.cut import cut_by_identity, cut_key
 from fedkt.bundle import Bundle
 from fedkt.federation import Party, Server
 from fedkt.models.base import one_thread
@@ -30,7 +32,8 @@ from fedkt.privacy.audit import lower_bound
 from fedkt.privacy.calibrate import smallest_noise
 
 CLASSES = ("no", "yes")
-QUERIES, VOTERS, DELTA = 8, 5, 1e-5
+QUERIES, VOTERS, DELTA, SEED = 8, 5, 1e-5, 0
+HERE = Path(__file__).resolve().parent
 PUBLIC = np.arange(float(QUERIES))[:, None]
 WEIGHT = 4
 """How often the broken steps count a vote, with noise for votes that are counted once."""
@@ -66,10 +69,17 @@ class Found:
         return (self.empirical > self.claim) == self.broken
 
 
+def one_in_each() -> list[str]:
+    """Identities of as many records as there are subsets, each of which falls into another one."""
+    names = [f"record {number}" for number in range(1_000)]
+    return [names[piece[0]] for piece in cut_by_identity(names, VOTERS, cut_key(SEED, 0))]
+
+
 def party_step(noise: Noise, second: int) -> float:
     """A party whose every row is a subset, so that a record is a teacher; relabelling one moves its vote."""
     labels = np.array([1] * second + [0] * (VOTERS - second))
-    party = Party(PUBLIC, CLASSES, 0, name="north", X=np.arange(float(VOTERS))[:, None], y=labels)
+    rows = np.arange(float(VOTERS))[:, None]
+    party = Party(PUBLIC, CLASSES, SEED, name="north", X=rows, y=labels, ids=IDENTITIES)
     sent = FedKT("tree", level="L2", noise=noise, subsets=VOTERS, queries=QUERIES).party_step(party, None)
     return float(sent.models[0].predict(PUBLIC).sum())
 
@@ -112,7 +122,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--mechanism", default="gaussian", choices=["gaussian", "laplace", "gumbel"])
     parser.add_argument("--epsilon", type=float, default=1.0, help="the claim that the noise is calibrated to")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--readme", action="store_true", help="write README.md's table from the kept result")
     asked = parser.parse_args(words)
+    if asked.readme:
+        kept = json.loads((HERE / "results" / "audit-steps.json").read_text(encoding="utf-8"))
+        write_readme([Found(**each) for each in kept["found"]])
+        return 0
     known = students()
     found = []
     for name, step, abstentions in (("party (L2)", party_step, False), ("server (L1)", server_step(known), True)):
@@ -132,17 +147,29 @@ def main(words: list[str] | None = None) -> int:
                 drawn = heavy(noise) if broken else noise
                 found.append(attack(name, step, drawn, asked.epsilon, asked.runs, broken=broken))
                 print(in_words(found[-1]), file=sys.stderr)
-    print("| step | noise | claim | found at least | runs of each input | seconds |\n|---|---|---|---|---|---|")
-    for each in found:
-        noise_words = f"{each.noise}, every vote counted {WEIGHT} times" if each.broken else each.noise
-        print(
-            f"| {each.step} | {noise_words} | {each.claim:g} | {each.empirical:.3f} | {each.runs:,} "
-            f"| {each.seconds:.0f} |"
-        )
+    print(table(found))
     if asked.json is not None:
         figures = {"delta": DELTA, "queries": QUERIES, "voters": VOTERS, "found": [asdict(each) for each in found]}
         asked.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return int(not all(each.as_expected for each in found))
+
+
+def table(found: Sequence[Found]) -> str:
+    """The attacks in Markdown."""
+    lines = ["| step | noise | claim | found at least | runs of each input |", "|---|---|---|---|---|"]
+    for each in found:
+        noise = f"{each.noise}, every vote counted {WEIGHT} times" if each.broken else each.noise
+        lines.append(f"| {each.step} | {noise} | {each.claim:g} | {each.empirical:.3f} | {each.runs:,} |")
+    return "\n".join(lines)
+
+
+def write_readme(found: Sequence[Found]) -> None:
+    """Put the kept result where README.md shows it."""
+    from fedkt.experiments.tables import replace_between
+
+    readme = HERE / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    readme.write_text(replace_between(text, "audit-steps", table(found)), encoding="utf-8")
 
 
 def in_words(found: Found) -> str:
@@ -151,6 +178,8 @@ def in_words(found: Found) -> str:
     kind = "broken" if found.broken else "honest"
     return f"{found.step}, {kind} {found.noise}: at least {found.empirical:.3f}, claimed {found.claim:g}: {verdict}"
 
+
+IDENTITIES = one_in_each()
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -218,7 +218,7 @@ def played(folder: Path, plan, public: Path, column: str | None, kind: str, own:
     hook.__set_name__(pate.Ballots, "votes")
     with mock.patch.object(pate, "train_and_ask", listening), mock.patch.object(pate.Ballots, "votes", hook):
         places = {"data": data, "public": public, "outbox": folder / "outbox", "work": folder / "work"}
-        with run_party(plan, "north", **places, identity=column) as sent:
-            manifest = peek(sent.path.read_bytes(), source="north").model_dump(mode="json")
+        sent = run_party(plan, "north", **places, identity=column)
+    manifest = peek(sent.path.read_bytes(), source="north").model_dump(mode="json")
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if data not in (path, *path.parents))
     return Run(teachers, votes, files, manifest)

@@ -153,16 +153,26 @@ def test_at_l2_every_partition_of_a_party_is_paid_for():
         algorithm = FedKT("tree", level="L2", noise=Laplace(0.1), queries=20, partitions=s, subsets=5)
         simulate(algorithm, members, server())
         assert sum(release.queries for release in members[0].ledger.releases) == 20 * s
-        asked = algorithm.price(public_rows=200, classes=2, party_rows=[300, 300], delta=1e-5)
+        asked = algorithm.price(public_rows=200, classes=2, parties=2, delta=1e-5)
         assert asked.epsilon == price(Release(Laplace(0.1), 20 * s, 5, 2, "record"), 1e-5).epsilon
         assert members[0].ledger.price().epsilon == asked.epsilon
 
 
-def test_at_l2_the_party_that_pays_most_decides():
+def test_at_l2_a_party_of_two_rows_pays_what_every_other_does():
     algorithm = FedKT("tree", level="L2", noise=Gaussian(3.0), queries=20, subsets=9)
-    alone = [algorithm.price(public_rows=200, classes=2, party_rows=[rows], delta=1e-5).epsilon for rows in (2, 3, 100)]
-    together = algorithm.price(public_rows=200, classes=2, party_rows=[2, 3, 100], delta=1e-5)
-    assert together.epsilon == max(alone)
+    members = parties(3)
+    members[0] = replace(members[0], X=members[0].X[:2], y=members[0].y[:2])
+    simulate(algorithm, members, server())
+    wanted = price(Release(Gaussian(3.0), 20, 9, 2, "record"), 1e-5).epsilon
+    assert [each.ledger.price().epsilon for each in members] == [wanted] * 3
+    assert algorithm.price(public_rows=200, classes=2, parties=3, delta=1e-5).epsilon == wanted
+
+
+@pytest.mark.parametrize(("level", "adjacency"), [("L1", "add-or-remove"), ("L2", "nonsense"), ("L0", "add-or-remove")])
+def test_an_adjacency_that_a_level_does_not_have_is_refused(level, adjacency):
+    noise = None if level == "L0" else Gaussian(3.0)
+    with pytest.raises(ConfigurationError, match="adjacency"):
+        FedKT("tree", level=level, noise=noise, adjacency=adjacency).check()
 
 
 def test_at_l1_a_party_is_one_vote_and_may_abstain():
@@ -303,7 +313,7 @@ def test_the_cap_on_answers_is_paid_once_per_partition():
     noise = ConfidentGaussian(threshold=3.0, sigma_test=4.0, sigma=4.0, answers=10)
     one = FedKT("tree", level="L2", noise=noise, queries=50, partitions=1)
     two = FedKT("tree", level="L2", noise=noise, queries=50, partitions=2)
-    figures = {"public_rows": 200, "classes": 2, "party_rows": [100], "delta": 1e-5}
+    figures = {"public_rows": 200, "classes": 2, "parties": 3, "delta": 1e-5}
     single = Release(noise, 50, 5, 2, "record")
     assert two.price(**figures).epsilon > one.price(**figures).epsilon
     assert two.price(**figures).epsilon == price_together([single, single], 1e-5).epsilon
@@ -345,10 +355,10 @@ def test_calibrated_noise_keeps_its_promise_and_wastes_little(level, mechanism):
         partitions=1,
         subsets=6,
         classes=2,
-        party_rows=[100, 5, 4],
+        parties=3,
     )
     found = FedKT("tree", level=level, noise=noise, queries=30, subsets=6).price(
-        public_rows=200, classes=2, party_rows=[100, 5, 4], delta=1e-5
+        public_rows=200, classes=2, parties=3, delta=1e-5
     )
     assert 1.9 < found.epsilon <= 2.0
 

@@ -183,7 +183,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         members = self._parties(X, codes, owners, public, classes, seed, told)
         sizes = [len(party.y) for party in members]
         price = algorithm.price(
-            public_rows=count_rows(public), classes=max(len(classes), 2), party_rows=sizes, delta=self.delta
+            public_rows=count_rows(public), classes=max(len(classes), 2), parties=len(sizes), delta=self.delta
         )
         promise = statement(
             self.level,

@@ -306,7 +306,7 @@ def test_what_cannot_be_promised_is_refused(settings, why):
 
 def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
     parties, _, _ = skewed
-    shape = {"public_rows": 600, "classes": 3, "party_rows": [440], "delta": 1e-5}
+    shape = {"public_rows": 600, "classes": 3, "parties": 1, "delta": 1e-5}
     private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}
     votes = FedKT("tree", partitions=1, **private).price(**shape)
     both = ExpertFedKT("tree", **private).price(**shape)
@@ -333,7 +333,7 @@ def test_counts_never_leave_a_private_level_without_noise(skewed, level):
 def test_a_budget_that_does_not_cover_the_counts_is_kept(skewed):
     parties, _, _ = skewed
     private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}
-    votes = FedKT("tree", partitions=1, **private).price(public_rows=600, classes=3, party_rows=[440], delta=1e-5)
+    votes = FedKT("tree", partitions=1, **private).price(public_rows=600, classes=3, parties=1, delta=1e-5)
     party = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger(delta=1e-5, budget=votes.epsilon))
     with pytest.raises(PrivacyError, match="does not cover"):
         ExpertFedKT("tree", **private).party_step(party, None)
@@ -366,9 +366,9 @@ def test_noise_is_found_that_keeps_an_epsilon_with_counts(mechanism):
         partitions=1,
         subsets=5,
         classes=3,
-        party_rows=[100],
+        parties=1,
         counts=True,
     )
     algorithm = ExpertFedKT("tree", level="L2", noise=noise, queries=20, subsets=5)
-    price = algorithm.price(public_rows=100, classes=3, party_rows=[100], delta=1e-5)
+    price = algorithm.price(public_rows=100, classes=3, parties=1, delta=1e-5)
     assert 1.8 < price.epsilon <= 2.0

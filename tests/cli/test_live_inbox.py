@@ -151,7 +151,7 @@ def test_a_twin_that_goes_away_gives_its_party_back(folder):
 
 def test_a_party_that_sends_more_than_its_share_of_memory_is_refused(folder):
     plan = read_plan(folder / "plan.toml")
-    arrivals = gather(plan, folder / "inbox", limits=Limits(folder_bytes=3 * 1_000))
+    arrivals = gather(plan, folder / "inbox", limits=Limits(run_bytes=3 * 1_000))
     assert all("at most 1000 are unpacked" in each.reason for each in arrivals)
     with pytest.raises(BundleError, match="at most 333 are unpacked"):
         server(folder, "--memory", "0.000001")

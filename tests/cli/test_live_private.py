@@ -27,6 +27,7 @@ from live_federation import NAMES, build, fedkt, new_plan, party, server
 GAUSSIAN = ("--level", "L2", "--mechanism", "gaussian", "--sigma", "8", "--queries", "30")
 LEDGER = "parties-73c729acfcf4.ledger"
 """The first digits of the SHA-256 of ["north", "south", "west"]."""
+LAPLACE_L2 = ("--level", "L2", "--mechanism", "laplace", "--gamma", "0.1", "--queries", "40")
 LAPLACE = ("--level", "L1", "--mechanism", "laplace", "--gamma", "0.5", "--queries", "40")
 
 
@@ -248,6 +249,19 @@ def test_a_small_party_claims_what_every_other_does(two):
     assert report["epsilon"] == pytest.approx(by_hand)
 
 
+def test_a_claim_of_fewer_voters_is_priced_by_whichever_costs_more(two):
+    # Six voters never tie, five may: by parity the fewer cost more here.
+    new_plan(two, "--force", *LAPLACE_L2, "--subsets", "6", "--budget", "9")
+    party(two, "north", "--ledger", two / "fresh")
+    plan = read_plan(two / "plan.toml")
+    claim = look(plan, two / "inbox" / "north.fedkt").bundle.claim
+    six, five = (price(Release(Laplace(0.1), 40, voters, 2, "record"), 1e-5).epsilon for voters in (6, 5))
+    assert six < five
+    fewer = claim.model_copy(update={"voters": 5})
+    assert "understates epsilon" in claim_fault(plan, fewer)
+    assert not claim_fault(plan, fewer.model_copy(update={"epsilon": five, "total_epsilon": five}))
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -396,24 +410,24 @@ def test_a_second_vote_within_the_budget_is_told_with_the_price_of_both(one):
 
 def test_the_same_noise_never_gives_two_results(tmp_path):
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
-    noise.hold("", "b" * 64)
+    noise.hold("b" * 64)
     labels = json.loads((tmp_path / "noise").read_text())["labels"]
     again = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, labels)
-    again.hold("", "b" * 64)
+    again.hold("b" * 64)
     with pytest.raises(PrivacyError, match="other labels than before"):
-        again.hold("", "c" * 64)
+        again.hold("c" * 64)
     assert json.loads((tmp_path / "noise").read_text())["labels"] == labels
 
 
 def test_two_servers_with_the_same_noise_do_not_both_give_labels(tmp_path):
     # Both began before either had given any.
     first, second = (KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None) for _ in range(2))
-    first.hold("", "b" * 64)
+    first.hold("b" * 64)
     held = (tmp_path / "noise").read_bytes()
     with pytest.raises(PrivacyError, match="other labels than before"):
-        second.hold("", "c" * 64)
+        second.hold("c" * 64)
     assert (tmp_path / "noise").read_bytes() == held
-    second.hold("", "b" * 64)
+    second.hold("b" * 64)
 
 
 def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch):
@@ -422,7 +436,7 @@ def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch)
     monkeypatch.setattr(book, "LOCK_SECONDS", 0.05)
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
     with book.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
-        noise.hold("", "b" * 64)
+        noise.hold("b" * 64)
     assert not (tmp_path / "noise").exists()
 
 
@@ -560,7 +574,7 @@ def test_noise_of_an_earlier_version_is_not_drawn_in_another_way(one):
 
 def test_noise_whose_labels_another_server_holds_is_not_forgotten(tmp_path):
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None, fresh=True)
-    noise.hold("", "b" * 64)
+    noise.hold("b" * 64)
     noise.forget()
     assert (tmp_path / "noise").exists()
 
@@ -682,7 +696,7 @@ def test_what_others_have_spent_in_the_same_ledger_is_told(two):
         ((*GAUSSIAN, "--budget", "-1"), "privacy.budget"),
         ((*GAUSSIAN, "--delta", "2"), "privacy.delta"),
         ((*GAUSSIAN, "--adjacency", "remove"), "privacy.adjacency"),
-        ((*LAPLACE, "--adjacency", "add-or-remove"), "at level L1 a party's rows are replaced"),
+        ((*LAPLACE, "--adjacency", "add-or-remove"), "At level L1 a party's rows are replaced"),
         (("--level", "L9"), "no privacy level 'L9'|Level L9"),
     ],
 )

@@ -192,6 +192,17 @@ def test_the_ledger_shows_who_has_spent_what(tmp_path):
     assert "20 labels in 2 releases" in said.stdout
 
 
+def test_releases_of_both_adjacencies_have_one_total(tmp_path):
+    path = tmp_path / "ledger.jsonl"
+    kinds = [Release(Laplace(0.05), 10, 25, 2, "record", each) for each in ("replace-one", "add-or-remove")]
+    spend(path, ("north", "vote 1", kinds[0]), ("north", "vote 2", kinds[1]))
+    [total] = answer("ledger", str(path))["totals"]
+    once = answer("price", "--gamma", "0.05", "--voters", "25", "--queries", "20", "--delta", "5e-6")
+    assert total["epsilon"] == pytest.approx(once["epsilon"])
+    # Who may be added or removed may be replaced too, and not the other way round.
+    assert total["adjacency"] == "replace-one"
+
+
 def test_parties_and_records_have_totals_of_their_own(tmp_path):
     path = tmp_path / "ledger.jsonl"
     spend(

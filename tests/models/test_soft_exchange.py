@@ -19,9 +19,15 @@ from fedkt.models.catalogue import MODELS, as_estimator
 from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
 from fedkt.models.onnx_rules import check_graph
 from fedkt.models.prediction import probabilities_of_all, says_how_sure
-from fedkt.models.sandbox import run_soft_models
+from fedkt.models.sandbox import ask_models
 
 FAMILIES = [name for name in MODELS if name not in ("cnn", "svm")]
+
+
+def run_soft_models(models, rows, *, n_classes):
+    """The probabilities that each model gives, or why it gives none."""
+    said = ask_models(models, rows, n_classes=n_classes, soft=[True] * len(models))
+    return [each if isinstance(each, str) else each[1] for each in said]
 
 
 def table(loader, missing):

@@ -83,7 +83,7 @@ def test_a_rehearsal_develops_then_measures_and_is_made_once(tmp_path, monkeypat
 
 
 def test_a_point_of_the_curve_costs_no_more_than_it_says():
-    noise = private_curve.noise_for("L1", 1.0, 10, frozenset({5}), 50)
+    noise = private_curve.noise_for("L1", 1.0, 10, 50)
     algorithm = FedKT("tree", level="L1", noise=noise, queries=10, subsets=5)
-    price = algorithm.price(public_rows=100, classes=2, party_rows=[60] * 50, delta=DELTA)
+    price = algorithm.price(public_rows=100, classes=2, parties=50, delta=DELTA)
     assert 0.99 < price.epsilon <= 1.0

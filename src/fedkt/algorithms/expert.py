@@ -124,14 +124,13 @@ class ExpertFedKT(FedKT):
         named = iter(learn_students(hard, jobs=jobs, progress=part_of(progress, models[0], sum(models))))
         return [next(sure if isinstance(each, SoftLesson) else named) for each in lessons]
 
-    def releases(self, *, public_rows: int, classes: int, party_rows: Sequence[int]) -> set[tuple[Release, ...]]:
-        """What each owner of a budget releases with noise: at L2 every party its class counts as well."""
-        found = super().releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
+    def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
+        """What an owner of a budget releases with noise: at L2 every party its class counts as well."""
+        found = super().releases(public_rows=public_rows, classes=classes, parties=parties)
         noise = self.count_noise(public_rows)
         if noise is None:
             return found
-        beside = counts_release(noise, classes, self.adjacency)
-        return {(*votes, beside) for votes in found}
+        return (*found, counts_release(noise, classes, self.adjacency))
 
     def count_noise(self, public_rows: int) -> GaussianCounts | None:
         """The noise on a party's class counts at level L2: as agreed on, else as the votes' noise suggests."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.levels import default_partitions
+from fedkt.algorithms.levels import check_adjacency, default_partitions
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students, suited_roles
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
@@ -94,6 +94,7 @@ class FedKT(Algorithm):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
                 raise ConfigurationError(f"The number of {what} must be a whole number of at least 1, got {value!r}.")
         check_level(self.level, self.noise)
+        check_adjacency(self.level, self.adjacency)
 
     def query_rows(self, public_rows: int) -> Labels | None:
         """The public rows that are asked where noise is added, by a rule that looks at nothing; None for all."""
@@ -107,23 +108,24 @@ class FedKT(Algorithm):
         shuffled = np.random.default_rng(QUERY_STREAM).permutation(public_rows)
         return np.sort(shuffled[:k])
 
-    def releases(self, *, public_rows: int, classes: int, party_rows: Sequence[int]) -> set[tuple[Release, ...]]:
-        """What each owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
+    def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
+        """What an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
         self.check()
         if self.noise is None:
-            return set()
+            return ()
         k = number_of_queries(self.queries, public_rows)
         if self.level == "L1":
-            return {(Release(self.noise, k, len(party_rows), classes, UNITS["L1"], abstentions=True),)}
+            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True),)
         # Always as many voters as agreed: a subset without rows votes too, so that nobody's size shows.
-        return {(Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions}
+        return (Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions
 
-    def price(self, *, public_rows: int, classes: int, party_rows: Sequence[int], delta: float) -> Price | None:
-        """ε of a run before it is run, None without noise; at L2 that of the party that pays most (Theorem 4)."""
-        owners = self.releases(public_rows=public_rows, classes=classes, party_rows=party_rows)
+    def price(self, *, public_rows: int, classes: int, parties: int, delta: float) -> Price | None:
+        """ε of a run before it is run, None without noise; at L2 every party pays the same (Theorem 4)."""
+        releases = self.releases(public_rows=public_rows, classes=classes, parties=parties)
+        if not releases:
+            return None
         # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
-        prices = [price_together(releases, delta, adaptive=self.counts, first=len(releases)) for releases in owners]
-        return max(prices, key=lambda each: each.epsilon) if prices else None
+        return price_together(releases, delta, adaptive=self.counts, first=len(releases))
 
     def count_noise(self, public_rows: int) -> GaussianCounts | None:
         """The noise on a party's class counts, None where none are sent with noise."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import get_args
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy import UNITS, ConfidentGaussian, Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
+from fedkt.privacy.price import Adjacency
 from fedkt.privacy.statement import rounded_up
 
 COUNTS_PART = 0.05
@@ -66,6 +68,18 @@ def check_voting(voting: str, *, level: str, partitions: int, subsets: int) -> N
         )
 
 
+def check_adjacency(level: str, adjacency: str) -> None:
+    """Refuse, in words, an adjacency that a level does not have."""
+    known = get_args(Adjacency)
+    if adjacency not in known:
+        raise ConfigurationError(f"There is no adjacency {adjacency!r}. Choose one of: {', '.join(known)}.")
+    if level != "L2" and adjacency != "replace-one":
+        raise ConfigurationError(
+            f"At level {level} a party's rows are replaced (adjacency replace-one): who the parties are, everybody "
+            "knows from the plan. A record can be added or removed at level L2."
+        )
+
+
 def calibrated(
     mechanism: str,
     *,
@@ -76,7 +90,7 @@ def calibrated(
     partitions: int,
     subsets: int,
     classes: int,
-    party_rows: Sequence[int],
+    parties: int,
     counts: bool = False,
 ) -> Noise:
     """The smallest noise of a mechanism that keeps ε at a level, for every party.
@@ -89,7 +103,7 @@ def calibrated(
             "--sigma-test, --sigma and --answers, or take gaussian."
         )
     if level == "L1":
-        voters, asked, abstentions = len(party_rows), queries, True
+        voters, asked, abstentions = parties, queries, True
     else:
         voters, asked, abstentions = subsets, partitions * queries, False
 

@@ -9,9 +9,8 @@
     └── arrays/0.bin …   weights, for methods that average them: little-endian numbers, nothing else
 
 There is no field for votes or anything else computed from a party's rows but what it trained, and the class counts
-where a plan says expert voting; a claim at level L2 says
-how many teachers voted, which is the number of rows where these are fewer than the agreed subsets. An array could hold
-anything, so who unpacks says which are expected, and FedKT's server expects none. Received bytes are distrusted in
+where a plan says expert voting; a claim at level L2 tells nothing about the party but what it has spent. An array could
+hold anything, so who unpacks says which are expected, and FedKT's server expects none. Received bytes are distrusted in
 this order: sizes, number of members, names, signature, manifest, plan, classes, party, and only then the members: each
 is unpacked once, its digest is checked, then what it holds. Nothing is built before it is checked.
 """

@@ -82,27 +82,30 @@ def party(
 
     agreed = read_plan(plan)
     signing = None if key is None else read_key(key)
-    with ExitStack() as told:
-        with progress_bar(f"{name}: teachers", quiet=as_json) as bar:
-            sent = told.enter_context(
-                run_party(
-                    agreed,
-                    name,
-                    data=data,
-                    public=public,
-                    outbox=output,
-                    key=signing,
-                    jobs=options.cores(jobs),
-                    work=work,
-                    ledger=ledger,
-                    identity=identity,
-                    most_epsilon=most_epsilon,
-                    most_delta=most_delta,
-                    progress=bar,
-                    issue=issue,
-                )
-            )
-        print_sent(sent, agreed, as_json=as_json)
+    with ExitStack() as shown:
+        bar = shown.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
+
+        def tell(sent: Sent) -> None:
+            shown.close()
+            print_sent(sent, agreed, as_json=as_json)
+
+        run_party(
+            agreed,
+            name,
+            data=data,
+            public=public,
+            outbox=output,
+            key=signing,
+            jobs=options.cores(jobs),
+            work=work,
+            ledger=ledger,
+            identity=identity,
+            issue=issue,
+            most_epsilon=most_epsilon,
+            most_delta=most_delta,
+            progress=bar,
+            tell=tell,
+        )
 
 
 def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:

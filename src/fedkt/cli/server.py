@@ -41,11 +41,13 @@ def server(
         Path | None, typer.Option(help="The server's private key, to sign final.onnx with (see `fedkt keys new`).")
     ] = None,
     memory: Annotated[
-        float, typer.Option(min=0, help="Gigabytes that all parties' students may take together, shared evenly.")
-    ] = 4.0,
+        float | None,
+        typer.Option(min=0, help="Gigabytes that all parties' students may take, shared evenly. Default: 4."),
+    ] = None,
     cpu_hours: Annotated[
-        float, typer.Option(min=0, help="CPU hours that running all parties' students may take, shared evenly.")
-    ] = 4.0,
+        float | None,
+        typer.Option(min=0, help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
+    ] = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -65,14 +67,14 @@ def server(
     from fedkt.models.onnx_rules import Limits
     from fedkt.party_side import read_key
     from fedkt.plan import read_plan
-    from fedkt.server_side.host import run_server, sole_server
+    from fedkt.server_side.host import run_server
     from fedkt.server_side.noise import default_ledger
 
     agreed = read_plan(plan)
     if ledger is None and agreed.level == "L1":
         ledger = default_ledger(agreed, plan)
     signing = None if key is None else read_key(key)
-    with sole_server(output), progress_bar("bundles", quiet=as_json) as bar:
+    with progress_bar("bundles", quiet=as_json) as bar:
         hosted = run_server(
             agreed,
             public=public,
@@ -83,7 +85,7 @@ def server(
             test=test,
             ledger=ledger,
             key=signing,
-            limits=Limits(folder_bytes=int(memory * 10**9), run_cpu_seconds=int(cpu_hours * 3_600)),
+            limits=Limits().allowing(gigabytes=memory, cpu_hours=cpu_hours),
             jobs=options.cores(jobs),
             command=options.this_command(),
             tell=bar,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,7 @@ def run(
         partitions=full.partitions,
         subsets=full.subsets,
         level=full.level,
-        noise=chosen_noise(full, data, sizes),
+        noise=chosen_noise(full, data, len(sizes)),
         queries=full.queries,
         teacher=tuned(full.teacher),
         student=tuned(full.student),
@@ -81,7 +81,7 @@ def run(
     if isinstance(algorithm, FedKT):
         algorithm.check()
         price = algorithm.price(
-            public_rows=len(data.X_public), classes=len(data.classes), party_rows=sizes, delta=full.delta
+            public_rows=len(data.X_public), classes=len(data.classes), parties=len(sizes), delta=full.delta
         )
         on_counts = algorithm.count_noise(len(data.X_public))
     promise = statement(
@@ -199,7 +199,7 @@ def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:
     return diagnose_parties(votes, noise, setting.delta, partitions=max(len(diary.bare_votes) for diary in diaries))
 
 
-def chosen_noise(setting: Setting, data: Dataset, sizes: Sequence[int]) -> Noise | None:
+def chosen_noise(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     """The noise a setting names, or the smallest one that keeps its ε."""
     if setting.level == "L0":
         return None
@@ -216,7 +216,7 @@ def chosen_noise(setting: Setting, data: Dataset, sizes: Sequence[int]) -> Noise
         partitions=setting.partitions or 1,
         subsets=setting.subsets or 5,
         classes=len(data.classes),
-        party_rows=sizes,
+        parties=parties,
         counts=setting.algorithm == "fedkt-expert",
     )
 

@@ -75,12 +75,20 @@ class Limits:
     run_cpu_seconds: int = 4 * 3_600
     """All parties of a server's vote together; each may have an equal part of it at most."""
 
-    folder_bytes: int = 4 * 10**9
+    run_bytes: int = 4 * 10**9
     """What the models of all parties may take together, unpacked."""
+
+    def allowing(self, *, gigabytes: float | None = None, cpu_hours: float | None = None) -> Limits:
+        """The limits with more or less for all parties together, where it is said."""
+        return replace(
+            self,
+            run_bytes=self.run_bytes if gigabytes is None else int(gigabytes * 10**9),
+            run_cpu_seconds=self.run_cpu_seconds if cpu_hours is None else int(cpu_hours * 3_600),
+        )
 
     def share_of(self, parties: int) -> Limits:
         """The limits of one of so many parties: an even share of what all of them may take."""
-        seconds, unpacked = self.run_cpu_seconds // parties, min(self.unpacked_bytes, self.folder_bytes // parties)
+        seconds, unpacked = self.run_cpu_seconds // parties, min(self.unpacked_bytes, self.run_bytes // parties)
         return replace(
             self,
             party_cpu_seconds=min(self.party_cpu_seconds, max(1, seconds)),

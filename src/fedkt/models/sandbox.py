@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,14 +61,6 @@ def run_models(
     """
     said = ask_models(models, rows, n_classes=n_classes, soft=[False] * len(models), limits=limits)
     return [each if isinstance(each, str) else each[0] for each in said]
-
-
-def run_soft_models(
-    models: Sequence[bytes], rows: NDArray[np.float32], *, n_classes: int, limits: Limits | None = None
-) -> list[SoftAnswer]:
-    """How probable each model finds each class of each row, or the reason why it does not say."""
-    said = ask_models(models, rows, n_classes=n_classes, soft=[True] * len(models), limits=limits)
-    return [each if isinstance(each, str) else cast("NDArray[np.float32]", each[1]) for each in said]
 
 
 def ask_models(

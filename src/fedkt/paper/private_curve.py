@@ -56,9 +56,8 @@ Key = tuple[bool, str, int]
 
 
 @cache
-def noise_for(level: str, epsilon: float, queries: int, sizes: frozenset[int], parties: int) -> Noise:
-    """The smallest Gaussian noise that keeps ε; `sizes` are the numbers of teachers the parties have."""
-    rows = [max(sizes)] * (parties - len(sizes)) + sorted(sizes)
+def noise_for(level: str, epsilon: float, queries: int, parties: int) -> Noise:
+    """The smallest Gaussian noise that keeps ε."""
     return calibrated(
         "gaussian",
         level=level,
@@ -68,7 +67,7 @@ def noise_for(level: str, epsilon: float, queries: int, sizes: frozenset[int], p
         partitions=1,
         subsets=SUBSETS[level],
         classes=2,
-        party_rows=rows,
+        parties=parties,
     )
 
 
@@ -80,10 +79,9 @@ def run_group(
     level = parts_of(name)[1]
     with one_thread():
         federation = federation_of(name, seed, data_dir, developing=developing)
-        teachers = frozenset(min(SUBSETS[level], len(party.y)) for party in federation.parties)
         rows = []
         for epsilon, choice in asked:
-            noise = noise_for(level, epsilon, choice.queries, teachers, len(federation.parties))
+            noise = noise_for(level, epsilon, choice.queries, len(federation.parties))
             _, queries = query_rows(level, noise, choice.queries, federation)
             learner = None if choice.model is None else as_estimator(choice.model)
             plain, balanced = scored(federation, noise, queries, learner, seed, 1 if developing else DRAWS)

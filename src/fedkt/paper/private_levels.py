@@ -86,7 +86,7 @@ def entry(each: Asked, group: str, federation: ServerNoise | PartyNoise, seed: i
     price = algorithm.price(
         public_rows=len(federation.data.X_public),
         classes=2,
-        party_rows=[len(party.y) for party in federation.parties],
+        parties=len(federation.parties),
         delta=DELTA,
     )
     assert price is not None

@@ -15,7 +15,7 @@ from fedkt.bundle.manifest import Claim
 from fedkt.data.values import plural
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Diary
-from fedkt.party_side.shelf import hold
+from fedkt.party_side.shelf import Seeds, clear, hold
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Release
 from fedkt.privacy.book import Book, reserve
@@ -160,9 +160,35 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     reserve(book, due, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
 
 
+def paid(
+    plan: Plan,
+    name: str,
+    claim: Claim,
+    own: Seeds,
+    path: Path,
+    folder: Path,
+    diary: Diary,
+    *,
+    rows: int,
+    most_epsilon: float | None = None,
+) -> tuple[Ledger, Claim]:
+    """The ledger in which this run is written down, and the claim with what all releases in it cost."""
+    assert own.noise_seed is not None
+    new = not path.exists()
+    ledger = open_ledger(plan, name, path, folder, most_epsilon)
+    try:
+        spend(ledger, plan, claim, own.noise_seed)
+    except PrivacyError:
+        if not own.resumed:
+            clear(folder)
+        raise
+    claim = with_total(claim, ledger)
+    tell(diary, plan, name, claim, rows, path, new=new)
+    return ledger, claim
+
+
 def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool) -> None:
     """What the party should know about its noise before it trusts it."""
-    price = plan.price([rows])
     if new:
         diary.say(
             f"{path} is new: if releases about these rows were written into another ledger, pass it with --ledger, or "
@@ -174,7 +200,7 @@ def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Pat
             f"{path} also holds {plural(count, 'release')} of {owner!r}, not counted for {name!r}. If they were made "
             "from the same rows, only what all of them cost together is promised."
         )
-    for caution in cautions(plan.level, price, [rows]):
+    for caution in cautions(plan.level, plan.price(), [rows]):
         diary.say(caution)
     diary.say(
         f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} is written into {path}. A budget of epsilon "

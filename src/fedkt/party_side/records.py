@@ -1,16 +1,18 @@
-"""A party's records at level L2: what tells them apart, and what its party has to vouch for."""
+"""A party's records: read by the plan's columns, and at level L2 told apart by their identities."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedkt.data.values import plural
-from fedkt.errors import ConfigurationError
+from fedkt.data.values import identities_of, plural
+from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Diary
 from fedkt.plan import Plan, file_digest
 from fedkt.votes import Labels
@@ -23,6 +25,50 @@ def check_identity(plan: Plan, column: str | None) -> None:
             f"Records have identities at level L2, where subsets are cut by them; this plan has level {plan.level}. "
             "Leave --id out."
         )
+
+
+@dataclass(frozen=True)
+class Records:
+    """A party's labelled rows."""
+
+    X: NDArray[np.float32]
+    y: Labels
+    ids: Sequence[str] | None
+    """What level L2 tells them apart by; None for their places, and where nothing asks."""
+
+
+def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary: Diary) -> Records:
+    """The rows in a party's file; what is odd about them is said in the diary, which never leaves the party."""
+    if file_digest(data) == plan.public.sha256:
+        raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
+    table = plan.columns.read(data)
+    X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
+    most = plan.most_rows(name)
+    # With noise a party's size must not decide whether it sends: there what it tells is scaled down.
+    if most is not None and len(y) > most and plan.counts and plan.level != "L2":
+        raise DataError(
+            f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
+            "not believe the bundle. Agree on a new plan. Nothing was trained."
+        )
+    if most is not None and len(y) > most:
+        what = "class counts" if plan.counts else "student's claims"
+        diary.say(
+            f"{data} has {len(y)} rows, and the plan gives {name!r} the word of {most} at most: its {what} are scaled "
+            "down to them."
+        )
+    unused = [column for column in plan.columns.unused(table) if column != identity]
+    if unused:
+        diary.say(f"{data} has columns that were not agreed on and are not used: {', '.join(unused[:20])}.")
+    absent = [str(each) for place, each in enumerate(plan.classes) if not (y == place).any()]
+    if absent:
+        diary.say(f"No row of {data} is labelled {', '.join(absent[:20])}; the other parties may know it.")
+    for note in plan.columns.unseen_notes(table):
+        diary.say(note)
+    if plan.level != "L2":
+        return Records(X, y, None)
+    ids = identities_of(table, identity)
+    tell_of_records(diary, plan, data, ids, y, column=identity)
+    return Records(X, y, ids)
 
 
 def data_digest(data: Path, column: str | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -76,11 +75,10 @@ class Plan(Part):
             from fedkt.algorithms.levels import check_voting
 
             check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
-        if self.level == "L1" and self.privacy is not None and self.privacy.adjacency != "replace-one":
-            raise ValueError(
-                "privacy.adjacency: at level L1 a party's rows are replaced (replace-one); who the parties are, "
-                "everybody knows from the plan"
-            )
+        if self.privacy is not None:
+            from fedkt.algorithms.levels import check_adjacency
+
+            check_adjacency(self.level, self.privacy.adjacency)
         told = self.level == "L2" and self.voting == "expert"
         if self.privacy is not None and (self.privacy.count_sigma is not None) != told:
             wrong = "is missing, the noise on class counts that" if told else "is given, which only"
@@ -168,9 +166,9 @@ class Plan(Part):
         price = self.price()
         return None if price is None else rounded_budget(price.epsilon)
 
-    def price(self, party_rows: Sequence[int] | None = None) -> Price | None:
-        """What one run costs the server (L1), or a party with rows enough or with as many as said (L2)."""
-        return run_price(self, party_rows)
+    def price(self) -> Price | None:
+        """What one run costs the server (L1), or every party (L2)."""
+        return run_price(self)
 
     def algorithm(self) -> FedKT:
         """FedKT as agreed."""

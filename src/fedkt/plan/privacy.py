@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, FiniteFloat, model_validator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fedkt.plan.agreement import Plan
     from fedkt.privacy import Price
 
-SETTINGS = ("mechanism", "scale", "epsilon", "queries", "delta", "budget", "adjacency")
 DELTA = 1e-5
 
 
@@ -92,8 +91,7 @@ def settled(
             partitions=partitions,
             subsets=subsets,
             classes=classes,
-            # A plan does not know how many rows a party has; one with fewer rows than subsets is checked when it runs.
-            party_rows=[1] * parties if level == "L1" else [subsets],
+            parties=parties,
             counts=counts,
         )
         asked["scale"] = dict(found.scale)
@@ -106,15 +104,14 @@ def settled(
     return asked
 
 
-def run_price(plan: Plan, party_rows: Sequence[int] | None = None) -> Price | None:
-    """What one run costs each owner of a budget; at L2 for parties of these sizes, else for those with rows enough."""
+def run_price(plan: Plan) -> Price | None:
+    """What one run costs each owner of a budget."""
     if plan.privacy is None:
         return None
-    sizes = [1] * len(plan.parties) if plan.level == "L1" else [plan.subsets]
     return plan.algorithm().price(
         public_rows=plan.public.rows,
         classes=len(plan.classes),
-        party_rows=sizes if party_rows is None else party_rows,
+        parties=len(plan.parties),
         delta=plan.privacy.delta,
     )
 

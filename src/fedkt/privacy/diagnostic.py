@@ -78,14 +78,13 @@ def _convert(votes: ArrayLike, gamma: float, delta: float, orders: Floats) -> fl
     return float(np.min((moments(votes, gamma, orders) - math.log(delta)) / orders))
 
 
-def check_diagnosed(noise: Noise) -> Noise:
-    """The noise, refused in words where nobody has a data-dependent ε for it."""
-    if isinstance(noise, (Laplace, ConfidentGaussian)) or type(noise) is Gaussian:
-        return noise
-    raise PrivacyError(
-        "The data-dependent ε is for votes with laplace, gaussian or confident-gaussian noise, "
-        f"got {noise.name}. Use the data-independent price."
-    )
+def check_diagnosed(noise: Noise) -> None:
+    """Refuse, in words, a noise that nobody has a data-dependent ε for."""
+    if not isinstance(noise, (Laplace, ConfidentGaussian)) and type(noise) is not Gaussian:
+        raise PrivacyError(
+            "The data-dependent ε is for votes with laplace, gaussian or confident-gaussian noise, "
+            f"got {noise.name}. Use the data-independent price."
+        )
 
 
 def diagnose(votes: ArrayLike, noise: Noise, delta: float, *, unit: Unit = "party", partitions: int = 1) -> Diagnostic:

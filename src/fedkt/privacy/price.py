@@ -5,7 +5,7 @@ Everything here is public: a price is computed from these figures alone, never f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -83,6 +83,21 @@ class Release:
         ):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ConfigurationError(f"The number of {what} is a whole number of at least {least}, got {value!r}.")
+
+
+class HasAdjacency(Protocol):
+    """A release, or an entry of a ledger."""
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """What its neighbours differ by."""
+        ...
+
+
+def common_adjacency(releases: Iterable[HasAdjacency]) -> Adjacency:
+    """What all of these protect against: who may be added or removed may be replaced as well."""
+    every: Adjacency = "add-or-remove"
+    return every if all(each.adjacency == every for each in releases) else "replace-one"
 
 
 @dataclass(frozen=True)

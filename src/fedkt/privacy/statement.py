@@ -27,10 +27,14 @@ NOT_PROTECTED = {
     "L0": "Students and final model may reveal rows they were taught from.",
     "L1": "Students themselves, party names and sizes, the number of parties and whether a party could vote, the class "
     "list and public rows are not protected. A record is protected no better than its whole party.",
-    "L2": "Party names and sizes, class list and public rows are not protected. A person with rows at several parties, "
-    "or several rows at one, is protected less. A file whose rows its party puts in order by what is in them is not "
-    "protected, unless its records have identities.",
+    "L2": "Party names, class list and public rows are not protected. A person with rows at several parties, or "
+    "several rows at one, is protected less.",
 }
+
+IN_PLACE = (
+    "Nor are parties' sizes, or records without identities in a file whose order is decided by what is in its rows."
+)
+"""What level L2 does not protect besides, where a record is replaced and not also added or removed."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,8 @@ def statement(
     release = price.release
     if release.adjacency == "add-or-remove":
         words = (f"{words[0]}, added or removed", *words[1:])
+    elif level == "L2":
+        words = (*words[:3], f"{words[3]} {IN_PLACE}")
     return Statement(
         level,
         *words,

@@ -56,13 +56,14 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
 
 
 def price_of(plan: Plan, claim: Claim) -> Price:
-    """The price of what a claim describes, from the plan and the number of voters.
+    """The price of what a claim describes: the plan's.
 
-    At least that of the agreed subsets: fewer voters can cost less, and nobody here can count a party's teachers.
+    Version 0.1 claimed fewer voters for a party with few rows, which may cost a little more or less: there the larger
+    price counts, since nobody here can count a party's teachers.
     """
-    price = plan.price([claim.voters, plan.subsets])
-    assert price is not None
-    return price
+    voters = {plan.subsets, claim.voters}
+    prices = [plan.model_copy(update={"subsets": each}).price() for each in sorted(voters)]
+    return max((each for each in prices if each is not None), key=lambda price: price.epsilon)
 
 
 def dearest(plan: Plan, bundles: Sequence[Bundle]) -> Price | None:

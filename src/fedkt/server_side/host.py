@@ -30,7 +30,7 @@ from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.parallel import cpu_clock
 from fedkt.plan import Plan
-from fedkt.privacy import Ledger, statement
+from fedkt.privacy import Ledger, Price, Statement, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, accuracies
@@ -115,44 +115,69 @@ def run_server(
 ) -> Hosted:
     """Gather the bundles, let the students vote, train the final model, and write final.onnx and report.json.
 
-    At level L1 the noisy vote is written into the `ledger` before it is counted.
-    With a `key` the final model is signed.
+    At level L1 the noisy vote is written into the `ledger` before it is counted. With a `key` the final model is
+    signed. `limits` are what all parties may take together.
     """
     needed = needed_parties(plan, min_parties)
     ledger = ledger_at(plan, ledger)
-    new = ledger is not None and not ledger.exists()
-    door = Ledger() if ledger is None else open_ledger(plan, ledger)
-    rows = plan.columns.encode(plan.read_public(public))
-    # Before anybody waits: a test file that does not fit should be heard of now.
-    asked = None if test is None else labelled_rows(plan, test)
-    diary = Diary()
-    if new and ledger is not None:
+    with sole_server(result):
+        diary = Diary()
+        door = Ledger() if ledger is None else opened(plan, ledger, diary)
+        rows = plan.columns.encode(plan.read_public(public))
+        # Before anybody waits: a test file that does not fit should be heard of now.
+        asked = None if test is None else labelled_rows(plan, test, diary)
+        arrivals = gather(plan, bundles, wait=wait, limits=limits, tell=tell)
+        heard = [each.bundle for each in arrivals if each.bundle is not None]
+        heard.sort(key=lambda bundle: plan.names.index(bundle.sender))
+        if len(heard) < needed:
+            raise BundleError(not_enough(arrivals, plan, needed, bundles))
+        diary.notes.extend(passed_over(bundles, plan.names))
+        started, cpu_started = time.perf_counter(), cpu_clock()
+        seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
+        server = Server(rows, plan.classes, seed, image=plan.image, jobs=jobs, diary=diary, ledger=door)
+        vote = held_vote(plan, server, heard, needed, ledger)
+        # At L1 students leave the server only through the noise: no size, score, error or vote of theirs is told.
+        scores = Scores() if asked is None else measure(vote.final, vote.voting if plan.level != "L1" else (), *asked)
+        clocks = time.perf_counter() - started, cpu_clock() - cpu_started
+        report = report_of(plan, server, vote, arrivals, scores, clocks, command, 0 if asked is None else len(asked[1]))
+        return written(plan, vote, arrivals, report, result, key)
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What came of a vote: who took part, what is promised, and the final model."""
+
+    voting: list[Bundle]
+    silent: dict[str, str]
+    """Who could not be heard, and why."""
+    price: Price | None
+    promise: Statement
+    final: OnnxModel
+
+
+def opened(plan: Plan, path: Path, diary: Diary) -> Ledger:
+    """The server's ledger; a new one is told of, since it knows of no release before."""
+    if not path.exists():
         diary.say(
-            f"{ledger.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
+            f"{path.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
             "--ledger, or they are not counted."
         )
-    if asked is not None:
-        diary.notes.extend(asked[2])
-    arrivals = gather(plan, bundles, wait=wait, limits=limits, tell=tell)
-    heard = [each.bundle for each in arrivals if each.bundle is not None]
-    heard.sort(key=lambda bundle: plan.names.index(bundle.sender))
-    if len(heard) < needed:
-        raise BundleError(not_enough(arrivals, plan, needed, bundles))
-    diary.notes.extend(passed_over(bundles, plan.names))
-    started, cpu_started = time.perf_counter(), cpu_clock()
-    seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
+    return open_ledger(plan, path)
+
+
+def held_vote(plan: Plan, server: Server, heard: Sequence[Bundle], needed: int, ledger: Path | None) -> Vote:
+    """The vote of the parties' students and the model that learned from it; at level L1 paid for before it counts."""
     algorithm = plan.algorithm()
-    server = Server(rows, plan.classes, seed, image=plan.image, jobs=jobs, diary=diary, ledger=door)
     said = algorithm.heard(server, heard)
-    silent: dict[str, str] = diary.figures.pop("silent", {})
+    silent: dict[str, str] = server.diary.figures.pop("silent", {})
     voting = [bundle for bundle, _ in said]
     # Where a vote is paid for, whoever cannot vote is out before.
     if len(voting) < needed:
         raise BundleError(not_running(silent, len(voting), needed))
     noise = None if ledger is None else kept_noise(ledger, plan, voting)
     trained = concluded(algorithm, server, said, noise)
-    price = door.price() if plan.level == "L1" else dearest(plan, voting)
-    total, releases = (total_spent(door) if plan.level == "L1" else largest_total(voting)) or (None, None)
+    price = server.ledger.price() if plan.level == "L1" else dearest(plan, voting)
+    total, releases = (total_spent(server.ledger) if plan.level == "L1" else largest_total(voting)) or (None, None)
     promise = statement(
         plan.level,
         price,
@@ -161,28 +186,36 @@ def run_server(
         counts=plan.counts,
         count_noise=plan.count_noise(),
     )
-    open_figures = plan.level != "L1"
-    told = silent if open_figures else bare_reasons(silent)
-    shown = {why: told[name] for name, why in silent.items()}
-    arrivals = [
-        replace(each, reason=told[each.party], bundle=None)
-        if each.bundle is not None and each.party in silent
-        else each
-        for each in arrivals
-    ]
-    missing = tuple(name for name in plan.names if name not in {bundle.sender for bundle in voting})
+    width, classes = server.public.shape[1], len(plan.classes)
     try:
-        final = to_onnx(trained, n_features=rows.shape[1], n_classes=len(plan.classes), check_rows=rows)
+        final = to_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)
     except ModelError as reason:
         raise ModelError(f"The final model cannot be written: {reason} Choose another --final family.") from reason
-    # At L1 students leave the server only through the noise: no size, score, error or vote of theirs is in the report.
-    scores = measure(final, voting if open_figures else (), *asked[:2]) if asked is not None else Scores()
-    seconds, cpu_seconds = time.perf_counter() - started, cpu_clock() - cpu_started
-    report = Report(
+    return Vote(voting, silent, price, promise, final)
+
+
+def report_of(
+    plan: Plan,
+    server: Server,
+    vote: Vote,
+    arrivals: Sequence[Arrival],
+    scores: Scores,
+    clocks: tuple[float, float],
+    command: str,
+    test_rows: int,
+) -> Report:
+    """What is told of the vote. At level L1 nothing of single parties is in it, and no times but whole seconds."""
+    figures, told = server.diary.figures, silences(plan, vote)
+    shown = {why: told[name] for name, why in vote.silent.items()}
+    open_figures, promise = plan.level != "L1", vote.promise
+    seconds, cpu_seconds = clocks if open_figures else (float(round(each)) for each in clocks)
+    absent = [name for name in missing(plan, vote) if name not in vote.silent]
+    counted = [each for each in arrivals if each.bundle is not None and each.party not in vote.silent]
+    return Report(
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.models.final or plan.models.default,
-        parties=len(voting),
+        parties=len(vote.voting),
         partitions=plan.partitions,
         subsets=plan.subsets,
         level=plan.level,
@@ -194,35 +227,61 @@ def run_server(
         delta=promise.delta,
         privacy=str(promise),
         privacy_statement=promise.as_dict(),
-        bytes_sent=sum(each.bytes for each in arrivals if each.bundle is not None) if open_figures else None,
-        seconds=seconds if open_figures else float(round(seconds)),
-        cpu_seconds=cpu_seconds if open_figures else float(round(cpu_seconds)),
+        bytes_sent=sum(each.bytes for each in counted) if open_figures else None,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
         versions=versions(),
         command=command,
-        rows={"public": len(rows)} | ({"test": len(asked[1])} if asked is not None else {}),
-        votes={name: value for name, value in diary.figures.items() if name != "labels"} if open_figures else {},
+        rows={"public": len(server.public)} | ({"test": test_rows} if test_rows else {}),
+        votes={name: value for name, value in figures.items() if name != "labels"} if open_figures else {},
         party_accuracy=scores.parties or {},
         notes=(
-            *cautions(plan.level, price, [1] * len(voting)),
-            *reruns(door),
-            *dict.fromkeys(shown.get(note, note) for note in diary.notes),
-            *(f"Party {name!r} has not sent a bundle that counts." for name in missing if name not in silent),
+            *cautions(plan.level, vote.price, [1] * len(vote.voting)),
+            *reruns(server.ledger),
+            *dict.fromkeys(shown.get(note, note) for note in server.diary.notes),
+            *(f"Party {name!r} has not sent a bundle that counts." for name in absent),
         ),
     )
-    shown_arrivals, unsaid = (arrivals, ()) if open_figures else without_reasons(arrivals)
-    details = () if open_figures else (*unsaid, *silent.values())
-    data = write_final(final, plan, promise)
+
+
+def missing(plan: Plan, vote: Vote) -> tuple[str, ...]:
+    """The parties without a vote, in the plan's order."""
+    voted = {bundle.sender for bundle in vote.voting}
+    return tuple(name for name in plan.names if name not in voted)
+
+
+def silences(plan: Plan, vote: Vote) -> dict[str, str]:
+    """Why parties could not vote, as it may be told to everybody: at level L1 that they could not, and no more."""
+    return bare_reasons(vote.silent) if plan.level == "L1" else vote.silent
+
+
+def written(
+    plan: Plan, vote: Vote, arrivals: Sequence[Arrival], report: Report, result: Path, key: SigningKey | None
+) -> Hosted:
+    """The final model, the promise and the report, on the disk, the report last."""
+    told = silences(plan, vote)
+    known: Sequence[Arrival] = [
+        replace(each, reason=told[each.party], bundle=None)
+        if each.bundle is not None and each.party in vote.silent
+        else each
+        for each in arrivals
+    ]
+    details: tuple[str, ...] = ()
+    if plan.level == "L1":
+        known, unsaid = without_reasons(known)
+        details = (*unsaid, *vote.silent.values())
+    data = write_final(vote.final, plan, vote.promise)
     hosted = Hosted(
         report,
-        tuple(shown_arrivals),
-        missing,
+        tuple(known),
+        missing(plan, vote),
         result / "final.onnx",
         plan.digest,
         details,
         hashlib.sha256(data).hexdigest(),
         None if key is None else key.public,
     )
-    write_atomically(result / "privacy.txt", f"{promise}\n".encode())
+    write_atomically(result / "privacy.txt", f"{vote.promise}\n".encode())
     write_signed(hosted.final, data, key)
     text = json.dumps(hosted.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(result / "report.json", text.encode() + b"\n")
@@ -233,7 +292,7 @@ def concluded(algorithm: FedKT, server: Server, said: Sequence[Heard], noise: Ke
     """The trained final model; at level L1 with kept noise, whose labels are held before anything learns them."""
     if noise is None:
         return algorithm.conclude(server, said).models[0]
-    server.ledger.hold = noise.hold
+    server.ledger.hold = lambda _, digest: noise.hold(digest)
     try:
         return algorithm.conclude(replace(server, noise_seed=noise.seed), said).models[0]
     except PrivacyError:
@@ -289,11 +348,12 @@ def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
     return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in said]
 
 
-def labelled_rows(plan: Plan, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
-    """The rows and class indices of a labelled file, and what is odd about its values."""
+def labelled_rows(plan: Plan, path: Path, diary: Diary) -> tuple[Any, Any]:
+    """The rows and class indices of a labelled file; what is odd about its values is noted."""
     table = plan.columns.read(path)
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
-    return X, y, plan.columns.unseen_notes(table)
+    diary.notes.extend(plan.columns.unseen_notes(table))
+    return X, y
 
 
 def reruns(ledger: Ledger) -> tuple[str, ...]:

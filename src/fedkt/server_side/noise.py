@@ -37,7 +37,7 @@ class KeptNoise:
     fresh: bool = False
     """Whether this run has drawn it."""
 
-    def hold(self, _name: str, digest: str) -> None:
+    def hold(self, digest: str) -> None:
         """Write down which labels left, before anybody sees them; refused where the same noise has given others."""
         with locked(self.ledger):
             # Another server may have held its labels since this one began.

@@ -64,12 +64,12 @@ def current_umask() -> int:
     return mask
 
 
-def read_at_most(path: Path, limit: int, *, follow: bool = True) -> bytes | None:
+def read_at_most(path: Path, limit: int) -> bytes | None:
     """The file's bytes, or None if it is longer than `limit`: nobody's file may fill this machine's memory.
 
-    Only a regular file is read, and without `follow` no link is followed.
+    Only a regular file is read.
     """
-    with named(path), open_plain(path, follow=follow) as file:
+    with named(path), open_plain(path) as file:
         if os.fstat(file.fileno()).st_size > limit:
             return None
         data = file.read(limit + 1)

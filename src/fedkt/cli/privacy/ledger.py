@@ -33,6 +33,7 @@ def ledger(
     from fedkt.errors import PrivacyError
     from fedkt.privacy.book import Book
     from fedkt.privacy.ledger import total_of
+    from fedkt.privacy.price import common_adjacency
     from fedkt.privacy.statement import rounded_up
 
     with warnings.catch_warnings():
@@ -48,13 +49,13 @@ def ledger(
 
     totals: list[dict[str, Any]] = []
     # A party and a record have no common ε: an owner who released about both has two totals.
-    for who, unit, adjacency in dict.fromkeys((entry.who, entry.unit, entry.adjacency) for entry in entries):
-        own = [entry for entry in entries if (entry.who, entry.unit, entry.adjacency) == (who, unit, adjacency)]
+    for who, unit in dict.fromkeys((entry.who, entry.unit) for entry in entries):
+        own = [entry for entry in entries if (entry.who, entry.unit) == (who, unit)]
         totals.append(
             {
                 "owner": who,
                 "unit": unit,
-                "adjacency": adjacency,
+                "adjacency": common_adjacency(own),
                 "releases": len(own),
                 "queries": sum(entry.queries for entry in own),
                 "epsilon": total_of(own, delta),

@@ -39,7 +39,7 @@ from fedkt.errors import PrivacyError
 from fedkt.privacy.accountant import check_delta, gdp, price, rdp
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian, GaussianCounts
-from fedkt.privacy.price import Price, Release
+from fedkt.privacy.price import Price, Release, common_adjacency
 
 
 def merged(releases: Sequence[Release]) -> list[Release]:
@@ -78,9 +78,7 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
         raise PrivacyError(
             f"Releases protect different things and have no common ε: {', '.join(sorted(units))}. Price each alone."
         )
-    if len({each.adjacency for each in releases}) > 1:
-        # Who may be added or removed may be replaced as well: that much all of them promise.
-        releases = [replace(each, adjacency="replace-one") for each in releases]
+    releases = [replace(each, adjacency=common_adjacency(releases)) for each in releases]
     asked = [each for each in releases if each.queries]
     if not asked:
         raise PrivacyError("Nothing was released, so there is nothing to price.")

@@ -100,7 +100,7 @@ def test_anything_else_changes_the_digest(public, old, new):
         ("partitions = 2", "partitions = 0", r"partitions: .*got 0"),
         ("subsets = 5", "subsets = 2.0", "subsets"),
         ('level = "L0"', 'level = "L2"', "privacy is missing: level L2 needs a noise"),
-        ('level = "L0"', 'level = "L3"', "level: there is no privacy level 'L3'. Choose one of: L0, L1, L2"),
+        ('level = "L0"', 'level = "L3"', "level: There is no privacy level 'L3'. Choose one of: L0, L1, L2"),
         ('default = "forest"', 'default = "wood"', "models.default: there is no model 'wood'. Choose one of: forest"),
         ('name = "south"', 'name = "../south"', r"parties\.1\.name: a party's name has 1 to 64 letters"),
         ('name = "south"', 'name = "North"', "'north' is named more than once"),

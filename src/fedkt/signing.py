@@ -9,6 +9,7 @@ import base64
 import binascii
 import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fedkt.errors import ConfigurationError
@@ -80,6 +81,7 @@ def load_key(pem: bytes, *, password: str | None = None, source: str = "the key 
     return SigningKey(private)
 
 
+@lru_cache(maxsize=20_000)
 def check_public(text: str, *, source: str = "the plan") -> bytes:
     """The 32 bytes of a public key written as base64."""
     try:

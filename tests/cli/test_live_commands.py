@@ -235,7 +235,7 @@ def test_a_shelf_begun_with_other_rows_is_not_used(folder, monkeypatch):
     (folder / "north.csv").write_text("".join(lines[:-1]))
     said = party(folder, "north", "--json")
     assert json.loads(said.out)["resumed"] == 0
-    assert "begun with other data" in said.err
+    assert "begun with another data file or --id" in said.err
 
 
 def test_a_private_seed_is_kept_for_a_resumed_run_and_differs_between_runs(folder, monkeypatch):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.levels import check_adjacency, default_partitions
+from fedkt.algorithms.levels import check_adjacency, check_records, default_partitions
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students, suited_roles
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
@@ -199,12 +199,7 @@ class FedKT(Algorithm):
 
     def check_records(self, party: Party, teacher: Any) -> None:
         """Refuse, before level L2 looks at a row, what would let more than the noise depend on a record."""
-        if party.ids is None and self.adjacency == "add-or-remove":
-            raise ConfigurationError(
-                f"Party {party.name!r}: its records have no identities of their own, and by their places in a file one "
-                "that is added or removed moves all behind it. Name a column of identities (--id COLUMN), or agree on "
-                "adjacency replace-one."
-            )
+        check_records(self.adjacency, party.ids, party.name)
         refuse_early_stopping(teacher)
         try_on_public_rows(teacher, party)
 

@@ -80,6 +80,16 @@ def check_adjacency(level: str, adjacency: str) -> None:
         )
 
 
+def check_records(adjacency: str, ids: Sequence[str] | None, party: str) -> None:
+    """Refuse, in words, records that an adjacency cannot be promised for."""
+    if ids is None and adjacency == "add-or-remove":
+        raise ConfigurationError(
+            f"Party {party!r}: its records have no identities of their own, and by their places in a file one that is "
+            "added or removed moves all behind it. Name a column of identities (--id COLUMN), or agree on adjacency "
+            "replace-one."
+        )
+
+
 def calibrated(
     mechanism: str,
     *,

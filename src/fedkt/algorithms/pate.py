@@ -31,6 +31,9 @@ from fedkt.privacy import Noise
 from fedkt.privacy.price import Adjacency
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
 
+EMPTY = "its subset has no rows"
+"""Why a teacher of an empty subset says nothing."""
+
 # What a generator of a party is for: the second number of its path (the first is the partition).
 CUT, TEACH, TIES, STUDY = range(4)
 
@@ -167,22 +170,38 @@ class Ballots:
             what="teachers",
         )
         heard = {trained[place]: answer for place, answer in answers}
+        failed: dict[int, dict[int, str]] = {}
         for number, place in voters:
-            answer = heard.get((number, place), "its subset has no rows")
-            votes[number] += count_votes(self.ballot(number, place, answer)[None], self.n_classes)
+            answer = heard.get((number, place), EMPTY)
+            if isinstance(answer, str):
+                failed.setdefault(number, {})[place] = answer
+                answer = stand_in_vote(place, len(votes[number]), self.n_classes)
+            votes[number] += count_votes(answer[None], self.n_classes)
+        for number, reasons in failed.items():
+            tell_of_stand_ins(self.lessons[number], reasons)
         return votes
 
     def teacher(self, number: int, place: int) -> Problem:
         """A teacher of a lesson."""
         return self.lessons[number].teachers[place]
 
-    def ballot(self, number: int, place: int, answer: Labels | str) -> Labels:
-        """What a teacher votes, by a fixed public rule where it has no answer; only its party is told."""
-        if not isinstance(answer, str):
-            return answer
-        lesson = self.lessons[number]
-        lesson.party.diary.say(f"{self.teacher(number, place).who} votes by a fixed rule, because {answer}.")
-        return stand_in_vote(place, count_rows(lesson.rows), self.n_classes)
+
+def tell_of_stand_ins(lesson: Lesson, reasons: dict[int, str]) -> None:
+    """Tell the party, and nobody else, which of its teachers vote by the fixed rule."""
+    empty = sum(reason == EMPTY for reason in reasons.values())
+    where = f"Party {lesson.party.name!r}, partition {lesson.partition + 1}"
+    if empty:
+        lesson.party.diary.say(
+            f"{where}: {empty} of {lesson.subsets} subsets {'has' if empty == 1 else 'have'} no rows; their votes "
+            "follow a fixed rule. With more rows or fewer subsets the student would know more."
+        )
+    told = [(place, reason) for place, reason in reasons.items() if reason != EMPTY]
+    if told:
+        place, reason = told[0]
+        lesson.party.diary.say(
+            f"{where}: {len(told)} of {lesson.subsets} teachers could not be trained or asked, and their votes follow "
+            f"a fixed rule. The teacher of subset {place + 1}: {reason}"
+        )
 
 
 def release_labels(lesson: Lesson, ballots: Ballots, number: int) -> Labels:

@@ -105,11 +105,13 @@ def shown(values: NDArray[Any], row: int | np.integer[Any]) -> str:
 
 
 def identities_of(table: Table, column: str | None) -> list[str] | None:
-    """What tells each row from all others: the named column, else what the format says; None where nothing does."""
-    if column is None:
-        return None if table.ids is None else [str(each) for each in table.ids.tolist()]
-    if column not in table.columns:
+    """What tells each row from all others: the named column, else what the format says; None where nothing does.
+
+    Spelt as `as_key` does: one missing number must not turn every 1 into 1.0.
+    """
+    if column is not None and column not in table.columns:
         raise DataError(
             f"{table.source} has no column {column!r} of identities. It has: {listed(list(table.columns))}."
         )
-    return [as_key(each) for each in table.columns[column].tolist()]
+    values = table.ids if column is None else table.columns[column]
+    return None if values is None else [as_key(each) for each in values.tolist()]

@@ -28,6 +28,7 @@ from fedkt.models.ensemble import is_neural
 from fedkt.parallel import Progress, cpu_clock
 from fedkt.privacy import Noise, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
+from fedkt.privacy.ledger import known_level
 from fedkt.report import Report, accuracies, versions
 
 
@@ -201,6 +202,7 @@ def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:
 
 def chosen_noise(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     """The noise a setting names, or the smallest one that keeps its ε."""
+    known_level(setting.level)
     if setting.level == "L0":
         return None
     if setting.epsilon is None:

@@ -184,12 +184,12 @@ def within(X: Any, public: Any) -> Any:
     A gap becomes the median of the public rows. Text stays as it is.
     """
     if hasattr(X, "iloc"):
-        columns = {
-            name: _column_within(X[name].to_numpy(), public[name].to_numpy())
-            for name in X.columns
-            if name in public.columns and X[name].dtype.kind in "iuf"
-        }
-        return X.assign(**columns)
+        import pandas
+
+        # By the public column's type: one odd value of a party's makes its whole column one of objects.
+        numeric = [name for name in X.columns if name in public.columns and public[name].dtype.kind in "iuf"]
+        numbers = {name: pandas.to_numeric(X[name], errors="coerce").to_numpy(dtype=np.float64) for name in numeric}
+        return X.assign(**{name: _column_within(each, public[name].to_numpy()) for name, each in numbers.items()})
     if hasattr(X, "tocsr"):
         return _sparse_within(X.tocsr().copy(), public)
     rows = np.asarray(X)

@@ -175,10 +175,11 @@ def paid(
     """The ledger in which this run is written down, and the claim with what all releases in it cost."""
     assert own.noise_seed is not None
     new = not path.exists()
-    ledger = open_ledger(plan, name, path, folder, most_epsilon)
     try:
+        ledger = open_ledger(plan, name, path, folder, most_epsilon)
         spend(ledger, plan, claim, own.noise_seed)
     except PrivacyError:
+        # Noise that was drawn for a run that is not paid for is nobody's; that of an earlier one is.
         if not own.resumed:
             clear(folder)
         raise

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.algorithms.levels import check_records
 from fedkt.data.values import identities_of, plural
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Diary
@@ -19,11 +20,20 @@ from fedkt.votes import Labels
 
 
 def check_identity(plan: Plan, column: str | None) -> None:
-    """Refuse a column of identities where nothing is cut by them."""
-    if column is not None and plan.level != "L2":
+    """Refuse a column that cannot tell records apart, by the plan alone."""
+    if column is None:
+        return
+    if plan.level != "L2":
         raise ConfigurationError(
             f"Records have identities at level L2, where subsets are cut by them; this plan has level {plan.level}. "
             "Leave --id out."
+        )
+    learned = column in {each.name for each in plan.columns.columns}
+    if learned or column == plan.columns.label:
+        what = "a column that the models learn from" if learned else "the column to predict"
+        raise ConfigurationError(
+            f"--id {column}: that is {what}. What is in a record may change, and must not decide its subset. Name a "
+            "column that the plan does not use, such as a number of the patient or the sample."
         )
 
 
@@ -67,6 +77,7 @@ def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary:
     if plan.level != "L2":
         return Records(X, y, None)
     ids = identities_of(table, identity)
+    check_records(plan.algorithm().adjacency, ids, name)
     tell_of_records(diary, plan, data, ids, y, column=identity)
     return Records(X, y, ids)
 
@@ -82,6 +93,9 @@ def tell_of_records(
 ) -> None:
     """What the party should know of how its records are told apart; nobody else is told."""
     if ids is not None:
+        nameless = sum(not each.strip() for each in ids)
+        if nameless:
+            diary.say(f"{plural(nameless, 'row')} of {data} have no value in {column!r}: they count as one record's.")
         shared = sum(count for count in Counter(ids).values() if count > 1)
         if shared:
             diary.say(

@@ -40,7 +40,8 @@ ROWS = "rows"
 ENDING = ".student"
 STUDENT = re.compile(r"student-[0-9]+\.student")
 UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
-BELONGS = ("plan", "party", "data", "versions")
+BELONGS = {"plan": "plan", "party": "party", "data": "data file or --id", "versions": "version of fedkt or a library"}
+"""What a shelf belongs to, and what messages call it."""
 OLD_NOISE = "noise_seed"
 BENEATH = ("scipy", "joblib", "cryptography")
 """What votes and noise also depend on, beside what a model does."""
@@ -190,7 +191,10 @@ class Seeds:
 
 
 def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Diary) -> Seeds:
-    """This party's seeds; students that were made from something else are removed first."""
+    """This party's seeds; students that were made from something else are removed first.
+
+    Not where a secret noise lies beside them: that run is paid for, and without its noise it could not be finished.
+    """
     belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*BENEATH)), strict=True))
     state = read_state(folder)
     seed, secret = state.pop("seed", None), state.pop("noise_secret", None)
@@ -199,11 +203,15 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
         return Seeds(int(seed), secret, resumed=True)
     if state:
         # An earlier version drew its noise in another way, from what it called a seed.
-        changed = [key for key in belongs if state.get(key) != belongs[key]] + ["noise"] * (OLD_NOISE in state)
-        diary.say(
-            f"{folder} holds work that was begun with other {', '.join(changed) or 'settings'}; it is done again from "
-            "the beginning."
-        )
+        changed = [BELONGS[key] for key in belongs if state.get(key) != belongs[key]]
+        others = " and ".join(changed) or "settings"
+        if secret is not None or OLD_NOISE in state:
+            raise PrivacyError(
+                f"{folder} holds a run that is paid for and not finished, begun with another {others}. Start it as it "
+                f"was begun, and it is finished at no further charge. Or give it up: remove {folder}, or pass another "
+                "folder as --work; what you run then is charged anew. Nothing was touched."
+            )
+        diary.say(f"{folder} holds work that was begun with another {others}; it is done again from the beginning.")
         clear(folder, keep=(STATE,))
     drawn = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
     secret = new_secret() if plan.level == "L2" else None

@@ -17,6 +17,8 @@ MAX_PARTS = 8
 """Parts of a dotted key; a plan's have three at most."""
 MAX_KEYS = 200
 """Keys of a table, but for the one that names a family for each party."""
+MAX_BARE = 500
+"""Characters of a key or number without quotes: the parser's pattern for numbers remembers each of them."""
 MAX_HEADS = MAX_COLUMNS + MAX_PARTIES + MAX_KEYS
 """Lines that begin with a bracket, as the heads of tables do: the parser keeps a kilobyte for each."""
 
@@ -28,6 +30,7 @@ _LEXEME = re.compile(
     |\"\"\"(?:[^\\"]|\\.|"{{1,2}}(?!"))*+"{{3,5}}
     |'''(?:[^']|'{{1,2}}(?!'))*+'{{3,5}}
     |{_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{MAX_PARTS}}}(?P<long>)
+    |(?P<bare>[A-Za-z0-9_+-]++)
     |{_KEY}""",
     re.DOTALL | re.VERBOSE | re.MULTILINE,
 )
@@ -41,6 +44,12 @@ def check_text(text: str, source: str) -> None:
             heads += 1
             if heads > MAX_HEADS:
                 raise PlanError(f"{source} has more than {MAX_HEADS:,} tables, which no plan has. Ask for it again.")
+        if lexeme["bare"] is not None and len(lexeme["bare"]) > MAX_BARE:
+            line = text.count("\n", 0, lexeme.start()) + 1
+            raise PlanError(
+                f"{source}, line {line}: {lexeme['bare'][:40]!r} … is longer than the {MAX_BARE} characters that a "
+                "number or a key of a plan may have. Ask for the plan again."
+            )
         if lexeme["long"] is not None:
             line = text.count("\n", 0, lexeme.start()) + 1
             raise PlanError(

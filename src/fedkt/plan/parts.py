@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
-from fedkt.privacy import LEVELS
+from fedkt.privacy.ledger import known_level
 from fedkt.signing import check_public
 
 MAX_CLASSES = 10_000
@@ -65,12 +65,6 @@ def _known_model(name: str) -> str:
     return name
 
 
-def _known_level(level: str) -> str:
-    if level not in LEVELS:
-        raise ValueError(f"there is no privacy level {level!r}. Choose one of: {', '.join(LEVELS)}")
-    return level
-
-
 def _known_voting(voting: str) -> str:
     from fedkt.algorithms import VOTING
 
@@ -89,7 +83,7 @@ def _public_key(text: str) -> str:
 
 Family = Annotated[str, AfterValidator(_known_model)]
 PartyName = Annotated[str, AfterValidator(_safe_name)]
-Level = Annotated[str, AfterValidator(_known_level)]
+Level = Annotated[str, AfterValidator(known_level)]
 Voting = Annotated[str, AfterValidator(_known_voting)]
 PublicKey = Annotated[str, AfterValidator(_public_key)]
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]

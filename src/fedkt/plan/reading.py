@@ -19,6 +19,7 @@ from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import rounded_budget, settled
+from fedkt.privacy.ledger import known_level
 
 FORMAT = 1
 MAX_PLAN_BYTES = 16 * 2**20
@@ -53,6 +54,7 @@ def make_plan(
     voting. `settings` are teacher, student, final, epochs, seed and
     min_parties.
     """
+    known_level(level)
     for what, named in (("A key was", keys), ("Rows were", rows)):
         strangers = [name for name in (named or {}) if name not in parties]
         if strangers:

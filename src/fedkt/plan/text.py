@@ -121,7 +121,7 @@ def _columns(columns: list[dict[str, Any]]) -> str:
 
 def explain(plan: Plan) -> str:
     """In words: what everybody agrees on, what travels, and what is (not) protected."""
-    s, t, n = plan.partitions, plan.subsets, len(plan.names)
+    s, n = plan.partitions, len(plan.names)
     students = plural(s, "student")
     schema = plan.columns
     categories = sum(column.kind == "category" for column in schema.columns)
@@ -169,10 +169,6 @@ def explain(plan: Plan) -> str:
         f"  Rows, labels, teachers{' and votes' if plan.level == 'L2' or plan.soft else ', votes and row counts'} "
         "stay with the party.",
     ]
-    if plan.level == "L2":
-        lines.append(
-            f"  The claim says how many teachers voted: of a party with fewer than {t} rows it tells how many."
-        )
     return "\n".join([*lines, "", *promised(plan)])
 
 

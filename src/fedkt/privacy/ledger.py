@@ -34,10 +34,16 @@ UNITS: dict[str, Unit] = {"L1": "party", "L2": "record"}
 """Whom a level protects: at L1 a party with all its rows, at L2 one record of one party."""
 
 
-def check_level(level: str, noise: Noise | None) -> None:
-    """Refuse, in words, a level and a noise that do not fit each other."""
+def known_level(level: str) -> str:
+    """The level, refused with the known ones where it is none."""
     if level not in LEVELS:
         raise ConfigurationError(f"There is no privacy level {level!r}. Choose one of: {', '.join(LEVELS)}.")
+    return level
+
+
+def check_level(level: str, noise: Noise | None) -> None:
+    """Refuse, in words, a level and a noise that do not fit each other."""
+    known_level(level)
     if level == "L0" and noise is not None:
         raise ConfigurationError(
             f"Level L0 adds no noise, but a noise was given ({noise!r}). Leave it out, or choose level L1 (noise at "

@@ -179,7 +179,8 @@ def _few(pairs: list[tuple[str, Any]]) -> None:
 
 def find_note(data: bytes, source: str) -> str:
     """The text of our metadata entry, found by walking the outermost fields; nothing is parsed before it is bounded."""
-    found = [dict(fields(value, source)) for number, value in fields(data, source) if number == METADATA]
+    left = [MAX_FIELDS]
+    found = [dict(fields(value, source, left)) for number, value in fields(data, source, left) if number == METADATA]
     notes = [each.get(2, b"") for each in found if each.get(1) == NOTE.encode()]
     if len(notes) != 1:
         raise ModelError(
@@ -194,12 +195,14 @@ def find_note(data: bytes, source: str) -> str:
         raise ModelError(f"{source}: what it says about itself is not text.") from reason
 
 
-def fields(data: bytes, source: str) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each field of a protobuf message that has a length; other fields are passed over."""
+def fields(data: bytes, source: str, left: list[int]) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each field of a protobuf message that has a length; other fields are passed over.
+
+    `left` counts down how many fields may still come, in this message and in those inside it.
+    """
     place = 0
-    for _ in range(MAX_FIELDS):
-        if place >= len(data):
-            break
+    while place < len(data) and left[0] > 0:
+        left[0] -= 1
         tag, place = varint(data, place)
         kind = tag & 7
         if kind == 2:

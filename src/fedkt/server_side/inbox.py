@@ -10,7 +10,8 @@ import hashlib
 import heapq
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +27,8 @@ from fedkt.transport.folder import is_waiting
 
 ENDING = ".fedkt"
 POLL_SECONDS = 0.5
+MOST_LOOKS = 8
+"""Files in one party's name whose models are looked into; unpacking and checking one takes seconds at worst."""
 MOST_FILES = 10_000
 """Files looked at; those named like a party come first."""
 MOST_TOLD = 50
@@ -112,6 +115,8 @@ class Inbox:
     """Without bundles: what was refused or is not counted keeps nothing in memory."""
     held: dict[str, Arrival] = field(default_factory=dict)
     """For each party the one accepted bundle that may count."""
+    looks: Counter[str] = field(default_factory=Counter)
+    """How many files in each party's name have been looked into; where the plan has its key, files that it signed."""
 
     def arrivals(self) -> list[Arrival]:
         """Every file with its verdict, those that count with their bundles."""
@@ -133,7 +138,7 @@ class Inbox:
                 mark = marked(path, file)
                 if mark in known:
                     return mark, known[mark][1]
-                found = look_into(self.plan, file, shown_name(path), self.limits)
+                found = look_into(self.plan, file, shown_name(path), self.limits, self.looks)
         except OSError as reason:
             return (path.name, -1, -1, -1, -1), unreadable(path, reason)
         return mark, self._noted(found)
@@ -187,12 +192,20 @@ def look(plan: Plan, path: Path, limits: Limits | None = None) -> Arrival:
         return unreadable(path, reason)
 
 
-def look_into(plan: Plan, file: BinaryIO, name: str, limits: Limits) -> Arrival:
-    """The verdict on a file that is open."""
+def look_into(plan: Plan, file: BinaryIO, name: str, limits: Limits, looks: Counter[str] | None = None) -> Arrival:
+    """The verdict on a file that is open; `looks` counts those in each party's name, and ends them."""
     size = os.fstat(file.fileno()).st_size
     data = file.read(limits.bundle_bytes + 1) if size <= limits.bundle_bytes else None
     if data is None or len(data) > limits.bundle_bytes:
         return Arrival(name, None, f"it is larger than the {limits.bundle_bytes:,} bytes that a party may send.")
+    sender = claimed_sender(data, name, limits, plan.keys)
+    if looks is not None and sender is not None:
+        looks[sender] += 1
+        if looks[sender] > MOST_LOOKS:
+            reason = (
+                f"{MOST_LOOKS} files in {sender!r}'s name were looked into already. Keep one of them in the folder."
+            )
+            return Arrival(name, sender, reason, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
     return judge(plan, data, name, limits)
 
 
@@ -236,12 +249,12 @@ def count_fault(plan: Plan, bundle: Bundle) -> str:
     return ""
 
 
-def claimed_sender(data: bytes, source: str, limits: Limits) -> str | None:
-    """Who a refused bundle says it is from, where that much can be read; for the message only."""
+def claimed_sender(data: bytes, source: str, limits: Limits, keys: Mapping[str, str] | None = None) -> str | None:
+    """Who a bundle says it is from, where that much can be read; with keys, and holds for those who have one."""
     from fedkt.bundle import peek
 
     try:
-        return peek(data, source=source, limits=limits, contents=False).party
+        return peek(data, source=source, keys=keys, limits=limits, contents=False).party
     except BundleError:
         return None
 

@@ -63,7 +63,8 @@ def default_ledger(plan: Plan, file: Path) -> Path:
     Parties go by their names: who has a new key is still the same, and so are its rows. Earlier versions named the
     ledger after the plan's file; one that is there goes on being used, by all these plans.
     """
-    names = sorted(plan.names)
+    # A link to the plan from another folder is no other plan.
+    file, names = file.resolve(), sorted(plan.names)
     ours = file.with_name(f"{PARTIES}{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}{ENDING}")
     found = [ours] if ours.exists() else []
     strange = [each.name for each in sorted(file.parent.glob(f"{PARTIES}*{ENDING}")) if each != ours]

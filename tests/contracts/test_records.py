@@ -14,13 +14,18 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.cut import cut_by_identity
+from fedkt.data.table import read_table
+from fedkt.data.values import identities_of
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party
+from fedkt.models.base import within
 from fedkt.models.catalogue import MODELS, ONLY_IMAGES
 from fedkt.models.ensemble import Problem, fit_and_ask
+from fedkt.party_side.records import follows_classes
 from fedkt.privacy import Gaussian, Ledger
 from one_record import KINDS, OWN_IDENTITIES, planned, played, records_for
 
+SLOW = (("image folder", "cnn"), ("image folder", "mlp"), ("csv", "mlp"))
 CHANGES = ("replaced", "relabelled", "moved", "removed")
 IMAGES = ("image folder", "idx")
 
@@ -33,10 +38,10 @@ def fits(kind, family, change):
 
 
 def cases():
-    """Every family on a table or on images, and every kind of file with a tree and a network."""
+    """Every family on a table or on images, and every kind of file with a tree; benchmarks/records.py has the grid."""
     for kind in KINDS:
         for family in MODELS:
-            chosen = kind == "csv with ids" or family in ("tree", "mlp") or (kind, family) == ("image folder", "cnn")
+            chosen = kind == "csv with ids" or family == "tree" or (kind, family) in SLOW
             if chosen and (family not in ONLY_IMAGES or kind in IMAGES):
                 yield kind, family
 
@@ -198,3 +203,35 @@ def test_the_subset_of_a_record_is_a_hash_of_its_identity_and_the_key():
     # Even: every subset has a seventh, within five standard deviations.
     assert max(abs(len(piece) - 2_000 / 7) for piece in pieces) < 5 * (2_000 * 6 / 49) ** 0.5
     assert [len(piece) for piece in cut_by_identity(names, 7, b"other")] != [len(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize(
+    ("names", "suspicious"),
+    [
+        ([f"{label}.{number}.png" for label in ("cat", "dog") for number in (7, 3, 12, 5)], True),
+        ([f"{number:04d}.png" for _ in range(2) for number in range(4)], True),
+        ([f"img{number}.png" for number in (1, 2, 3, 4, 10, 11, 12, 13)], True),
+        ([f"img{number}.png" for number in (1, 3, 5, 7, 2, 4, 6, 8)], False),
+        ([f"{number:x}.png" for number in (977, 113, 409, 751, 263, 587, 31, 641)], False),
+    ],
+    ids=["named after its class", "the same numbers in each", "a block each", "numbered over all", "random"],
+)
+def test_names_that_follow_the_classes_are_pointed_out(names, suspicious):
+    assert follows_classes(names, ["cat"] * 4 + ["dog"] * 4) is suspicious
+
+
+def test_one_missing_identity_does_not_spell_the_others_anew(tmp_path):
+    whole, gap = tmp_path / "whole.npz", tmp_path / "gap.npz"
+    np.savez(whole, X=np.zeros((3, 1)), ids=np.array([1, 2, 3]))
+    np.savez(gap, X=np.zeros((3, 1)), ids=np.array([1, np.nan, 3]))
+    one, other = (identities_of(read_table(path), None) for path in (whole, gap))
+    assert (one[0], one[2]) == (other[0], other[2]) == ("1", "3")
+
+
+def test_one_odd_value_of_a_data_frame_does_not_free_the_others_of_their_bounds():
+    pandas = pytest.importorskip("pandas")
+    public = pandas.DataFrame({"a": [0.0, 1.0], "b": ["x", "y"]})
+    rows = pandas.DataFrame({"a": [5.0, None, "odd", -5.0], "b": ["x", "z", "y", "x"]}, dtype=object)
+    inside = within(rows, public)
+    assert inside["a"].tolist() == [1.0, 0.5, 0.5, 0.0]
+    assert inside["b"].tolist() == ["x", "z", "y", "x"]

@@ -200,7 +200,8 @@ def _fit_networks(problems: Sequence[Problem], n_classes: int) -> list[FittedMod
 def fit_and_ask(problems: Sequence[Problem], n_classes: int, asked: Sequence[Any]) -> list[NDArray[np.int64] | str]:
     """What each model of a group says about its rows once it is trained; where it may fail and does, why it does not.
 
-    A model that fails takes no other along: what the others say is what they would have said beside any other.
+    A model that fails takes no other along: what the others say is what they would have said beside any other. Rows of
+    networks must be finite numbers (`within`): a stack that cannot even begin is an error.
     """
     if not all(each.may_fail for each in problems):
         return list(ask_group(fit_group(problems, n_classes), asked))

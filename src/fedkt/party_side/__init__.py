@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from fedkt.bundle import pack
+from fedkt.errors import ConfigurationError
 from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress, rows_in
 from fedkt.party_side.claim import check_limits, claim_for, ledger_path, paid
@@ -92,6 +93,8 @@ def run_party(
     ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
     check_issue(issue, key)
+    if outbox.exists() and not outbox.is_dir():
+        raise ConfigurationError(f"--output {outbox} is a file. It takes the folder to write {name}.fedkt to.")
     rows = plan.columns.encode(plan.read_public(public))
     diary = Diary()
     records = read_records(plan, name, data, identity, diary)
@@ -133,6 +136,8 @@ def run_party(
         if own.resumed and sent_before(path) == packed:
             diary.say(f"{path} was there already: an earlier run wrote it and was stopped before its end. It is whole.")
         else:
+            if path.exists():
+                diary.say(f"{path} of an earlier run is replaced.")
             write_atomically(path, packed)
         sent = Sent(
             path=path,

@@ -112,8 +112,10 @@ def open_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: flo
     )
 
 
-def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
+def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> bool:
     """Write all releases of this run into the ledger before anything is trained, or refuse and write none.
+
+    Whether anything was due.
 
     A run that goes on after being killed finds its own entries, by the fingerprint of its noise, and pays nothing.
     """
@@ -145,7 +147,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
     spent = book.spent(who=ledger.owner)
     due = [each for each in ours if not any(same_spending(entry, each) for entry in spent)]
     if not due:
-        return
+        return False
     cost = total_of([*spent, *due], ledger.delta)
     if not cost <= budget:
         so_far = total_of(spent, ledger.delta)
@@ -158,6 +160,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> None:
             f"with a larger budget, more noise or fewer queries. (Ledger: {book.path})"
         )
     reserve(book, due, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
+    return True
 
 
 def paid(
@@ -177,18 +180,20 @@ def paid(
     new = not path.exists()
     try:
         ledger = open_ledger(plan, name, path, folder, most_epsilon)
-        spend(ledger, plan, claim, own.noise_seed)
+        charged = spend(ledger, plan, claim, own.noise_seed)
     except PrivacyError:
         # Noise that was drawn for a run that is not paid for is nobody's; that of an earlier one is.
         if not own.resumed:
             clear(folder)
         raise
     claim = with_total(claim, ledger)
-    tell(diary, plan, name, claim, rows, path, new=new)
+    tell(diary, plan, name, claim, rows, path, new=new, charged=charged)
     return ledger, claim
 
 
-def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool) -> None:
+def tell(
+    diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool, charged: bool
+) -> None:
     """What the party should know about its noise before it trusts it."""
     if new:
         diary.say(
@@ -203,8 +208,13 @@ def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Pat
         )
     for caution in cautions(plan.level, plan.price(), [rows]):
         diary.say(caution)
+    paid_for = (
+        f"is written into {path}"
+        if charged
+        else f"was written into {path} when this run was begun, and nothing is charged now"
+    )
     diary.say(
-        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} is written into {path}. A budget of epsilon "
+        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} {paid_for}. A budget of epsilon "
         f"{rounded_up(claim.total_epsilon)}, fixed beforehand, covers its {plural(claim.releases, 'release')} so far. "
         "Keep the bundle: making it again is another release, which is charged again."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Diary
 from fedkt.plan import Plan, file_digest
 from fedkt.votes import Labels
+
+FEW_RECORDS = 6
+"""With fewer, names follow classes by chance."""
 
 
 def check_identity(plan: Plan, column: str | None) -> None:
@@ -92,27 +96,60 @@ def tell_of_records(
     diary: Diary, plan: Plan, data: Path, ids: Sequence[str] | None, y: Labels, *, column: str | None
 ) -> None:
     """What the party should know of how its records are told apart; nobody else is told."""
-    if ids is not None:
-        nameless = sum(not each.strip() for each in ids)
-        if nameless:
-            diary.say(f"{plural(nameless, 'row')} of {data} have no value in {column!r}: they count as one record's.")
-        shared = sum(count for count in Counter(ids).values() if count > 1)
-        if shared:
+    if ids is None:
+        diary.say(
+            f"The records of {data} are told apart by their places in it. The promise holds if nothing in a record "
+            "decides where it stands, as in a file that is only ever written on at its end. Else name a column of "
+            "identities: --id COLUMN."
+        )
+        if sorted_by_label(y):
             diary.say(
-                f"{plural(shared, 'row')} of {data} share "
-                + ("their file name" if column is None else f"their value of {column!r}")
-                + " with others: they stay in one subset, and the noise on the votes protects them together."
-                + (" The class counts protect each of them alone." if plan.counts else "")
+                f"The rows of {data} are sorted by their label: there one changed label moves every row between, and "
+                "nothing is promised. Name a column of identities (--id COLUMN), or shuffle the rows once and keep "
+                "them so."
             )
         return
+    what = f"column {column!r}" if column is not None else "file name" if data.is_dir() else "id"
     diary.say(
-        f"The records of {data} are told apart by their places in it. The promise holds if nothing in a record decides "
-        "where it stands, as in a file that is only ever written on at its end. Else name a column of identities: "
-        "--id COLUMN."
+        f"The records of {data} are told apart by their {what}. The promise holds if neither what is in a record nor "
+        "any other record decides it."
     )
-    runs = 1 + int(np.count_nonzero(np.diff(y)))
-    if len(y) > 2 * runs and runs == len(np.unique(y)) > 1:
+    if follows_classes(ids, [str(plan.classes[code]) for code in y]):
         diary.say(
-            f"The rows of {data} are sorted by their label: there one changed label moves every row between, and "
-            "nothing is promised. Name a column of identities (--id COLUMN), or shuffle the rows once and keep them so."
+            f"The {what} of the records of {data} seems to follow their classes: by its words, or numbered within each "
+            "class. There one changed label renames other records, and nothing is promised. Give every record a name "
+            "that it keeps whatever its class."
         )
+    nameless = sum(each.strip() in ("", "nan") for each in ids)
+    if nameless:
+        diary.say(f"{plural(nameless, 'row')} of {data} without any {what} count as one record's.")
+    shared = sum(count for count in Counter(ids).values() if count > 1)
+    if shared:
+        diary.say(
+            f"{plural(shared, 'row')} of {data} share their {what} with others: they stay in one subset, and the noise "
+            "on the votes protects them together."
+            + (" The class counts protect each of them alone." if plan.counts else "")
+        )
+
+
+def sorted_by_label(y: Labels) -> bool:
+    """Whether the rows of each class stand together, in more than a row or two."""
+    runs = 1 + int(np.count_nonzero(np.diff(y)))
+    return len(y) > 2 * runs and runs == len(np.unique(y)) > 1
+
+
+def follows_classes(ids: Sequence[str], classes: Sequence[str]) -> bool:
+    """Whether identities look as if the records' classes had made them, as exports by class do."""
+    if len(ids) < FEW_RECORDS or len(set(classes)) < 2:
+        return False
+    named = sum(label.casefold() in identity.casefold() for identity, label in zip(ids, classes, strict=True))
+    numbers: dict[str, list[int]] = {}
+    for identity, label in zip(ids, classes, strict=True):
+        found = re.findall(r"[0-9]{1,15}", identity)
+        if found:
+            numbers.setdefault(label, []).append(int(found[-1]))
+    # Without gaps in every class: numbered over all records, each class would have gaps.
+    counted = len(numbers) == len(set(classes)) and all(
+        len(each) > 1 and max(each) - min(each) == len(each) - 1 == len(set(each)) - 1 for each in numbers.values()
+    )
+    return named > len(ids) // 2 or counted

@@ -130,7 +130,9 @@ def explain(plan: Plan) -> str:
     if plan.seed == "private":
         seed = "Everybody draws a seed of their own and keeps it: nobody else can repeat their training."
     else:
-        seed = f"Everybody's randomness follows from the seed {plan.seed} and their name: training can be repeated."
+        seed = f"Training follows from the seed {plan.seed} and everybody's name: it can be repeated."
+        if plan.privacy is not None:
+            seed += " The noise does not: it is drawn in secret."
     needed = f"at least {plan.min_parties}" if plan.min_parties is not None else "all, unless the server says otherwise"
     asked = "the public rows"
     if plan.privacy is not None:
@@ -227,6 +229,11 @@ def promised(plan: Plan) -> list[str]:
             f"Every party has {plural(plan.subsets, 'voter')}, whatever its rows: a subset without rows, or whose "
             "teacher fails, votes by a fixed rule. Which subset a record is in, its own identity decides (--id)."
         )
+        if plan.privacy.adjacency == "add-or-remove":
+            lines += _wrapped(
+                "A record may also be added or removed: every party needs identities of its records, that is --id "
+                "COLUMN, ids in an NPZ file, or files of images."
+            )
     lines += [line for caution in plan_cautions(plan) for line in _wrapped(f"Caution: {caution}")]
     return [*lines, "", "What is not protected", *_wrapped(said.not_protected)]
 

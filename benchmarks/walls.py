@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -20,6 +21,7 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import make_classification
 
+from fedkt import walls
 from fedkt.models import sandbox
 from fedkt.models.base import fit_model
 from fedkt.models.catalogue import as_estimator
@@ -31,12 +33,14 @@ EVERY, LIMITS_ONLY = "walls.raise_walls(**bounds)", 'walls.raise_walls(("limits"
 
 def without_walls(folder: Path) -> Path:
     """A copy of the child's program that sets limits and nothing else."""
-    for name in ("sandbox_child.py", "walls.py"):
-        text = sandbox.CHILD.with_name(name).read_text(encoding="utf-8")
-        changed = text.replace(EVERY, LIMITS_ONLY)
-        assert (changed != text) == (name == "sandbox_child.py")
-        (folder / name).write_text(changed, encoding="utf-8")
-    return folder / "sandbox_child.py"
+    text = sandbox.CHILD.read_text(encoding="utf-8")
+    changed = text.replace(EVERY, LIMITS_ONLY)
+    assert changed != text
+    program = folder / "models" / sandbox.CHILD.name
+    program.parent.mkdir()
+    program.write_text(changed, encoding="utf-8")
+    shutil.copy(walls.__file__, folder / "walls.py")
+    return program
 
 
 def measured(program: Path, models: list[bytes], rows: np.ndarray) -> tuple[float, float, list[list[int]]]:

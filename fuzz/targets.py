@@ -74,11 +74,12 @@ def read_parquet(data: bytes) -> object:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from fedkt.data.columns import MAX_COLUMNS
     from fedkt.data.parquet_child import Refusal, messages
     from fedkt.errors import DataError
 
     try:
-        return sum(len(each) for each in messages(pa, pq, io.BytesIO(data)))
+        return sum(len(each) for each in messages(pa, pq, io.BytesIO(data), columns=MAX_COLUMNS))
     except (Refusal, pa.ArrowException, OSError, ValueError, MemoryError, KeyError, TypeError, OverflowError) as reason:
         # The child turns every exception into words.
         raise DataError(str(reason)) from reason

@@ -14,14 +14,15 @@ ALLOWED = {
     "files": set(),
     "locks": set(),
     "versions": set(),
+    "walls": set(),
     "votes": set(),
     "experts": set(),
     "parallel": set(),
     "transport": {"files", "locks"},
     "signing": {"errors"},
     "privacy": {"errors", "files", "locks", "votes"},
-    "models": {"errors"},
-    "data": {"errors", "files"},
+    "models": {"errors", "walls"},
+    "data": {"errors", "files", "walls"},
     "bundle": {"errors", "models", "signing", "versions"},
     "federation": {"errors", "bundle", "parallel", "privacy", "votes"},
     "algorithms": {"errors", "bundle", "experts", "federation", "parallel", "votes", "privacy", "models"},
@@ -72,6 +73,11 @@ def test_the_runtime_is_imported_in_one_place_only():
     """The one that tells it before not to report to its makers."""
     found = [path.name for path in modules() if "onnxruntime" in {name.split(".")[0] for name in imported(path)}]
     assert found == ["sandbox_child.py"]
+
+
+@pytest.mark.parametrize("name", ["data/parquet_child", "models/sandbox_child", "models/wall_acts", "walls"])
+def test_what_runs_behind_walls_imports_nothing_of_fedkt(name):
+    assert [each for each in imported(SOURCE / f"{name}.py") if each.split(".")[0] == "fedkt"] == []
 
 
 def test_importing_fedkt_loads_no_learning_library():

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from command_line import fedkt
-from fedkt.models import wall_trial, walls
+from fedkt import walls
+from fedkt.models import wall_trial
 from fedkt.models.wall_trial import ALL, try_acts
 
 if sys.platform != "linux":
@@ -62,7 +63,7 @@ def test_the_memory_of_the_parent_is_closed_to_an_ordinary_user_while_a_child_ru
 
 
 def dumpable():
-    return walls._call("prctl", walls.PR_GET_DUMPABLE, 0, 0, 0, 0)
+    return walls.call("prctl", walls.PR_GET_DUMPABLE, 0, 0, 0, 0)
 
 
 def test_memory_is_hidden_until_the_last_child_is_gone():

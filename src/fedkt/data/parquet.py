@@ -1,14 +1,15 @@
-"""A party's own Parquet file, unpacked by a child process with limits.
+"""A party's own Parquet file, unpacked by a child process behind walls.
 
 A file of a few bytes can stand for any number of rows, one text can be named by all of them, and a page says only in
 the midst of the file how large it gets: nothing can be told beforehand. So `parquet_child` reads the file, some rows at
-a time, and may take only so much memory; what it sends is counted here as if the file's maker had sent it.
+a time, behind walls (see `fedkt.walls`), and may take only so much memory; what it sends is counted here as if the file's maker had sent it.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -21,8 +22,10 @@ from typing import IO, TypeVar
 import numpy as np
 
 from fedkt.data.bounds import GROWTH, check_growth, share
-from fedkt.data.columns import Table, Values, check_names, check_size
+from fedkt.data.columns import MAX_COLUMNS, Table, Values, check_names, check_size
+from fedkt.data.parquet_child import REFUSED
 from fedkt.errors import DataError
+from fedkt.walls import memory_hidden
 
 CHILD = Path(__file__).with_name("parquet_child.py")
 MEMORY = 512 * 2**20, 4 * 2**30
@@ -35,8 +38,15 @@ FRAME = 64 * 2**20
 """Bytes of texts of one column in one batch, and of a file's column names."""
 TEXT_BYTES = 64
 """What a text takes in memory beside its characters."""
-REFUSED = 2**32 - 1
-"""Stands in the place of a number, and words follow that say why there is none."""
+ENVIRONMENT = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    # Some walls go up around a process of one thread only, and pyarrow's other allocator would start a second.
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMEXPR_MAX_THREADS": "1",
+    "LC_ALL": "C.UTF-8",
+}
 
 Said = TypeVar("Said")
 
@@ -81,27 +91,28 @@ def _answers(path: Path, places: list[str]) -> Iterator[_Answers]:
     size = path.stat().st_size
     memory = min(max(MEMORY[0], GROWTH * size), MEMORY[1])
     seconds = SECONDS + size // BYTES_PER_SECOND
-    with path.open("rb") as file:
+    request = {"memory": memory, "cpu": seconds, "columns": MAX_COLUMNS, "parent": os.getpid()}
+    with path.open("rb") as file, memory_hidden():
         child = subprocess.Popen(
-            [sys.executable, "-I", "-B", str(CHILD), str(memory), str(seconds), *places],
+            [sys.executable, "-I", "-B", str(CHILD), json.dumps(request), *places],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "LC_ALL": "C.UTF-8"},
+            env=ENVIRONMENT,
             start_new_session=True,
         )
-    watch = threading.Timer(seconds * PATIENCE, child.kill)
-    watch.daemon = True
-    watch.start()
-    try:
-        assert child.stdout is not None
-        yield _Answers(child.stdout, child, path)
-    finally:
-        watch.cancel()
-        child.kill()
-        child.wait()
-        if child.stdout is not None:
-            child.stdout.close()
+        watch = threading.Timer(seconds * PATIENCE, child.kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            assert child.stdout is not None
+            yield _Answers(child.stdout, child, path)
+        finally:
+            watch.cancel()
+            child.kill()
+            child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
 
 
 class _Answers:

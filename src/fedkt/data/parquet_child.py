@@ -1,7 +1,8 @@
-"""The program that unpacks a received Parquet file: numpy, pyarrow and limits, nothing else of fedkt.
+"""The program that unpacks a received Parquet file: numpy, pyarrow and walls, nothing else of fedkt.
 
-It is started as a file, `python -I parquet_child.py MEMORY SECONDS PLACE…`, with the Parquet file as its standard
-input, and answers on its standard output. All numbers are little-endian, those without a type have 32 bits. First the
+It is started as a file, `python -I parquet_child.py REQUEST PLACE…`, with the Parquet file as its standard input. The
+request is JSON and says how many columns are read, what the walls leave it (see `raise_walls`) and whose child it is.
+It raises its walls before it reads a byte of the file, and answers on its standard output. All numbers are little-endian, those without a type have 32 bits. First the
 head {"names": […], "kinds": "nt…", "rows": …} as the length of its JSON and the JSON; then batches: the number of rows,
 and for every column either its float64 or the different texts as a list, in the same way as the head, and for every row
 which of them it has. No rows are the end. 2³² − 1 in the place of the head's length or of a number of rows is followed
@@ -10,56 +11,62 @@ by {"reason": …}.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import struct
 import sys
+import zoneinfo
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 from typing import Any
 
 if __name__ == "__main__":
     # Where the parent found numpy and pyarrow; an isolated interpreter ignores PYTHONPATH.
-    sys.path.extend(sys.argv[3:])
+    sys.path.extend(sys.argv[2:])
 
 import numpy as np
 from numpy.typing import NDArray
 
 BATCH_ROWS, BATCH_VALUES = 8_192, 2**20
-MAX_COLUMNS = 100_000
 MAX_TEXT = 131_072
 """Bytes of a text, as in CSV."""
 REFUSED = 2**32 - 1
+"""Stands in the place of a number, and words follow that say why there is none."""
+WALLS_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "walls.py")
+LATE = ("_strptime", "datetime", "decimal", "encodings.idna", "numpy.ma", "pyarrow.compute")
+ZONES: list[zoneinfo.ZoneInfo] = []
+"""All there are: zoneinfo gives one again without its file as long as somebody has it."""
 
 
 class Refusal(Exception):
     """The file is not read; the message goes on where the file's name stops."""
 
 
-def set_limits(memory: int, seconds: int) -> None:
-    """Memory from here on, CPU time and files of this process bounded, as far as the platform knows such limits."""
-    try:
-        import resource
-    except ImportError:
-        return
-    used = 0
-    if sys.platform == "linux":
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-    wanted = {"RLIMIT_AS": used + memory, "RLIMIT_CPU": seconds, "RLIMIT_CORE": 0, "RLIMIT_FSIZE": 0}
-    for name, most in wanted.items():
-        try:
-            resource.setrlimit(getattr(resource, name), (most, most))
-        except (AttributeError, ValueError, OSError):
-            # macOS knows fewer of them, and a stricter limit may already hold.
-            continue
+def load_all() -> tuple[Any, Any]:
+    """pyarrow and its Parquet reader, with everything that they would import or open once they see values.
+
+    Behind the walls nothing more can be had.
+    """
+    for name in LATE:
+        importlib.import_module(name)
+    for name in sorted(zoneinfo.available_timezones()):
+        ZONES.append(zoneinfo.ZoneInfo(name))
+    pa, pq = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    # Looks for pandas, which not everybody has: with it, times are as exact as nanoseconds.
+    pa.scalar(0, pa.timestamp("ns", "UTC")).as_py()
+    return pa, pq
 
 
-def messages(pa: Any, pq: Any, source: Any) -> Iterator[bytes]:
-    """The whole answer about a Parquet file."""
+def messages(pa: Any, pq: Any, source: Any, *, columns: int) -> Iterator[bytes]:
+    """The whole answer about a Parquet file, which may have so many columns."""
     # Page by page and on one thread, so that little of the file is unpacked at a time.
     options = {"pre_buffer": False, "memory_map": False}
     first = pq.ParquetFile(source, **options)
-    kinds = [_kind(pa, field) for field in _fields(first)]
+    kinds = [_kind(pa, field) for field in _fields(first, columns)]
     texts = [field.name for field in first.schema_arrow if _is_text(pa, field.type)]
     # Texts stay numbers of texts: one that all rows name is here once.
     file = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=texts, **options) if texts else first
@@ -81,11 +88,11 @@ def messages(pa: Any, pq: Any, source: Any) -> Iterator[bytes]:
     yield struct.pack("<I", 0)
 
 
-def _fields(file: Any) -> list[Any]:
+def _fields(file: Any, most: int) -> list[Any]:
     """The columns, refused if there are none or too many."""
     fields = list(file.schema_arrow)
-    if not 0 < len(fields) <= MAX_COLUMNS:
-        raise Refusal(f"has {len(fields):,} columns; 1 to {MAX_COLUMNS:,} are read.")
+    if not 0 < len(fields) <= most:
+        raise Refusal(f"has {len(fields):,} columns; 1 to {most:,} are read.")
     return fields
 
 
@@ -137,26 +144,28 @@ def _packed(said: Any) -> bytes:
 
 def serve() -> None:
     """Answers about the file on standard input."""
+    request = json.loads(sys.argv[1])
+    # The file by its path, since the package around it costs time and is not for strangers.
+    walls = ModuleType("walls")
+    SourceFileLoader("walls", WALLS_FILE).exec_module(walls)
+    walls.die_with(request["parent"])
     # Answers get a descriptor of their own: whatever a library prints must not end up among them.
     replies = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)
-    import pyarrow as pa
-    import pyarrow.compute
-    import pyarrow.parquet as pq
-
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
-    set_limits(int(sys.argv[1]), int(sys.argv[2]))
+    source = os.fdopen(0, "rb", closefd=False)
+    pa, pq = load_all()
+    memory, seconds = request["memory"], request["cpu"]
+    walls.raise_walls(memory=memory, cpu=seconds, budget=seconds)
     try:
-        for message in messages(pa, pq, os.fdopen(0, "rb", closefd=False)):
+        for message in messages(pa, pq, source, columns=request["columns"]):
             replies.write(message)
         words = ""
     except Refusal as reason:
         words = str(reason)
     except MemoryError:
-        words = f"asks for more than {int(sys.argv[1]):,} bytes of memory while it is unpacked. Save the table as CSV."
+        words = f"asks for more than {memory:,} bytes of memory while it is unpacked. Save the table as CSV."
     except Exception as reason:
         words = f"is not a Parquet file that can be read: {str(reason)[:300]}"
     if words:

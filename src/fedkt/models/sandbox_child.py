@@ -1,4 +1,4 @@
-"""The program that runs received models: numpy, onnxruntime and limits, nothing else of fedkt.
+"""The program that runs received models: numpy, onnxruntime and walls, nothing else of fedkt.
 
 It is started as a file, `python -I sandbox_child.py`, so that importing the package costs nothing here. It reads one
 line of JSON from its standard input, which says where the rows and the models are, raises its walls, and answers on its
@@ -12,6 +12,8 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 from typing import Any
 
 if __name__ == "__main__":
@@ -21,6 +23,7 @@ if __name__ == "__main__":
 import numpy as np
 from numpy.typing import NDArray
 
+WALLS_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "walls.py")
 BLOCK_ROWS, BLOCK_VALUES = 4_096, 2**18
 """Rows predicted at once, and numbers in them: bounds the memory of a prediction whatever the number of rows.
 
@@ -72,22 +75,12 @@ def predict_blocks(
         yield label, sure[0] if sure else None
 
 
-def load_walls() -> Any:
-    """The module beside this file, without the package around it."""
-    import importlib.util
-
-    found = importlib.util.spec_from_file_location("walls", os.path.join(os.path.dirname(__file__), "walls.py"))
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
 def serve() -> None:
     """Answers one request from standard input."""
     request = json.loads(sys.stdin.buffer.readline(1_000_000))
-    walls = load_walls()
+    # The file by its path, since the package around it costs time and is not for strangers.
+    walls = ModuleType("walls")
+    SourceFileLoader("walls", WALLS_FILE).exec_module(walls)
     walls.die_with(request["parent"])
     # Replies get a descriptor of their own: whatever a library prints must not end up among the labels.
     replies = os.fdopen(os.dup(1), "wb", buffering=0)

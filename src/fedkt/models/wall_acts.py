@@ -16,21 +16,17 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+walls = ModuleType("walls")
+SourceFileLoader("walls", str(Path(__file__).absolute().parents[1] / "walls.py")).exec_module(walls)
 
 CLONE_NEW_USER, PTRACE_SEIZE = 0x10000000, 0x4206
 NUMBERS = {"x86_64": (250, 425, 310), "aarch64": (219, 425, 270)}
 """Of the system calls keyctl, io_uring_setup and process_vm_readv."""
-
-
-def system(name: str, *arguments: Any) -> int:
-    """A function of the C library, or an OSError."""
-    sent = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    result = int(getattr(ctypes.CDLL(None, use_errno=True), name)(*sent))
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
 
 
 def acts(given: dict[str, Any]) -> dict[str, Callable[[], object]]:
@@ -50,7 +46,7 @@ def acts(given: dict[str, Any]) -> dict[str, Callable[[], object]]:
         "start a process": start,
         "start a program": lambda: os.posix_spawn(given["program"], [given["program"]], {}),
         "signal the parent": lambda: os.kill(parent, 0),
-        "trace the parent": lambda: system("ptrace", PTRACE_SEIZE, parent, None, None),
+        "trace the parent": lambda: walls.call("ptrace", PTRACE_SEIZE, parent, None, None),
         "read the parent's memory": lambda: spy(peek, parent, given["address"]) == given["secret"],
         "open the parent's memory": lambda: (
             os.pread(os.open(f"/proc/{parent}/mem", os.O_RDWR), 8, given["address"]) == given["secret"].encode()
@@ -58,16 +54,16 @@ def acts(given: dict[str, Any]) -> dict[str, Callable[[], object]]:
         "change the parent's limits": lambda: resource.prlimit(parent, resource.RLIMIT_CORE, (0, 0)),
         "raise its own limits": more_processes,
         "make memory that can be executed": lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC),
-        "ask for keys": lambda: system("syscall", keyctl, 0, -3, 1),
-        "use io_uring": lambda: system("syscall", ring, 1, ctypes.create_string_buffer(120)),
-        "enter a namespace": lambda: system("unshare", CLONE_NEW_USER),
+        "ask for keys": lambda: walls.call("syscall", keyctl, 0, -3, 1),
+        "use io_uring": lambda: walls.call("syscall", ring, 1, ctypes.create_string_buffer(120)),
+        "enter a namespace": lambda: walls.call("unshare", CLONE_NEW_USER),
     }
 
 
 def mount(where: bytes) -> bool:
     """Whether something can be mounted; it is taken away again."""
-    system("mount", b"none", where, b"tmpfs", 0, None)
-    system("umount2", where, 0)
+    walls.call("mount", b"none", where, b"tmpfs", 0, None)
+    walls.call("umount2", where, 0)
     return True
 
 
@@ -93,7 +89,7 @@ def spy(number: int, process: int, address: int) -> str:
     held = ctypes.create_string_buffer(8)
     here = ctypes.c_char_p(struct.pack("<QQ", ctypes.addressof(held), 8))
     there = ctypes.c_char_p(struct.pack("<QQ", address, 8))
-    system("syscall", number, process, here, 1, there, 1, 0)
+    walls.call("syscall", number, process, here, 1, there, 1, 0)
     return held.raw.decode("ascii", "replace")
 
 
@@ -116,13 +112,6 @@ def attempt(act: Callable[[], object]) -> str:
 
 def main() -> None:
     """Tries what the line on standard input says, and answers with one line of JSON."""
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    found = spec_from_file_location("walls", os.path.join(os.path.dirname(__file__), "walls.py"))
-    assert found is not None
-    assert found.loader is not None
-    walls = module_from_spec(found)
-    found.loader.exec_module(walls)
     given = json.loads(sys.stdin.readline())
     walls.die_with(given["parent"])
     listed = acts(given)

@@ -1,8 +1,8 @@
 """What a process gives up before it reads a stranger's bytes, so that a fault in what reads them leads nowhere.
 
 Each wall is the system's own and stands by itself; where it cannot be had, the others still hold, and `raise_walls`
-says which ones do. No privileges are needed. Nothing but the standard library is imported: the child process loads
-this file by its path, before and without fedkt.
+says which ones do. No privileges are needed. Nothing but the standard library is imported: the children load this
+file by its path, before and without fedkt.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def raise_walls(wanted: Collection[str] = WALLS, *, memory: int, cpu: int, budge
 def die_with(parent: int) -> None:
     """End this process when its parent does, however that ends."""
     with suppress(OSError, AttributeError):
-        _call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             # It went before it could be asked about.
             os._exit(1)
@@ -114,8 +114,8 @@ def memory_hidden() -> Iterator[None]:
         return
     with _hidden:
         if _children == 0:
-            _before = _call("prctl", PR_GET_DUMPABLE, 0, 0, 0, 0)
-            _call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
+            _before = call("prctl", PR_GET_DUMPABLE, 0, 0, 0, 0)
+            call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
         _children += 1
     try:
         yield
@@ -123,7 +123,7 @@ def memory_hidden() -> Iterator[None]:
         with _hidden:
             _children -= 1
             if _children == 0 and _before == 1:
-                _call("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0)
+                call("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def set_limits(memory: int, cpu: int, budget: int) -> None:
@@ -183,7 +183,7 @@ def _bytes_in_use() -> int:
         return 0
 
 
-def _call(name: str, *arguments: object) -> int:
+def call(name: str, *arguments: object) -> int:
     """A function of the C library with whole numbers and pointers, or an OSError."""
     if sys.platform != "linux":
         raise OSError("only Linux has it")
@@ -200,23 +200,23 @@ def _call(name: str, *arguments: object) -> int:
 def _leave_namespaces() -> None:
     """No network, and no memory or queues shared with other processes; an ordinary user may do so in many systems."""
     try:
-        _call("unshare", NEW_USER | NEW_NET | NEW_IPC)
+        call("unshare", NEW_USER | NEW_NET | NEW_IPC)
     except OSError:
-        _call("unshare", NEW_NET | NEW_IPC)
+        call("unshare", NEW_NET | NEW_IPC)
 
 
 def _landlock() -> None:
     """No file can be opened, made, moved, cut or removed; no port reached, no process outside signalled or traced."""
-    version = _call("syscall", LANDLOCK_CREATE, None, 0, 1)
+    version = call("syscall", LANDLOCK_CREATE, None, 0, 1)
     # All that the kernel knows to forbid: files by version 1, 2 (moves), 3 (cuts) and 5 (devices), TCP by version 4,
     # abstract sockets and signals by version 6.
     files = (1 << 13) - 1 | (version >= 2) << 13 | (version >= 3) << 14 | (version >= 5) << 15
     handled = struct.pack("<QQQ", files, 3 * (version >= 4), 3 * (version >= 6))
     size = 24 if version >= 6 else 16 if version >= 4 else 8
-    rules = _call("syscall", LANDLOCK_CREATE, ctypes.c_char_p(handled), size, 0)
+    rules = call("syscall", LANDLOCK_CREATE, ctypes.c_char_p(handled), size, 0)
     try:
-        _call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        _call("syscall", LANDLOCK_RESTRICT, rules, 0)
+        call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        call("syscall", LANDLOCK_RESTRICT, rules, 0)
     finally:
         os.close(rules)
 
@@ -224,8 +224,8 @@ def _landlock() -> None:
 def _drop_capabilities() -> None:
     """None of root's powers, nor those over a namespace of one's own."""
     header = ctypes.c_char_p(struct.pack("<Ii", 0x20080522, 0))
-    _call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _call("syscall", CAPSET[MACHINES[os.uname().machine][0]], header, ctypes.c_char_p(bytes(24)))
+    call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    call("syscall", CAPSET[MACHINES[os.uname().machine][0]], header, ctypes.c_char_p(bytes(24)))
 
 
 def _seccomp() -> None:
@@ -240,9 +240,9 @@ def _seccomp() -> None:
     code = seccomp_program(place, name)
     held = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(held))
-    _call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     # Mode 1 sets a filter, flag 1 for all threads; one that cannot have it is what comes back.
-    if _call("syscall", SECCOMP[place], 1, 1, ctypes.c_char_p(program)):
+    if call("syscall", SECCOMP[place], 1, 1, ctypes.c_char_p(program)):
         raise OSError("a thread is outside")
 
 

@@ -23,7 +23,7 @@ if sys.platform != "win32":
 WALLS = ("namespaces", "landlock", "capabilities", "limits", "seccomp")
 """In the order in which they are raised: each leaves possible what the next one needs."""
 
-# The system calls that numpy and onnxruntime make once everything is loaded and open: numbers on x86_64 and aarch64.
+# The system calls that numpy, onnxruntime and pyarrow make once all is loaded and open: numbers on x86_64 and aarch64.
 CALLS = {
     "read": (0, 63),
     "write": (1, 64),

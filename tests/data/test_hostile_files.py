@@ -217,6 +217,23 @@ def test_a_parquet_file_of_every_plain_type_is_read(tmp_path):
     assert said["long"] == ["é", ""]
 
 
+def test_times_in_a_parquet_file_are_texts_that_keep_their_zone_and_their_nanoseconds(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    columns = {
+        "zone": pa.array([1_600_000_000, None], type=pa.timestamp("s", "Europe/Berlin")),
+        "offset": pa.array([0, None], type=pa.timestamp("us", "+05:30")),
+        "nanos": pa.array([123_456_789, -1], type=pa.timestamp("ns")),
+        "both": pa.array([123_456_789_123, 2_000], type=pa.timestamp("ns", "Asia/Kolkata")),
+    }
+    table = read_table(parquet(tmp_path / "a.parquet", columns))
+    assert {name: values.tolist() for name, values in table.columns.items()} == {
+        "zone": ["2020-09-13 14:26:40+02:00", ""],
+        "offset": ["1970-01-01 05:30:00+05:30", ""],
+        "nanos": ["1970-01-01 00:00:00.123456789", "1969-12-31 23:59:59.999999999"],
+        "both": ["1970-01-01 05:32:03.456789123+05:30", "1970-01-01 05:30:00.000002+05:30"],
+    }
+
+
 def test_the_process_that_unpacks_parquet_is_taken_for_hostile(tmp_path, monkeypatch):
     path = parquet(tmp_path / "a.parquet", {"t": ["a", "b"], "x": [1.0, 2.0]})
 

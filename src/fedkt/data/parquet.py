@@ -2,7 +2,8 @@
 
 A file of a few bytes can stand for any number of rows, one text can be named by all of them, and a page says only in
 the midst of the file how large it gets: nothing can be told beforehand. So `parquet_child` reads the file, some rows at
-a time, behind walls (see `fedkt.walls`), and may take only so much memory; what it sends is counted here as if the file's maker had sent it.
+a time, behind walls (see `fedkt.walls`), and may take only so much memory; what it sends is counted here as if the
+file's maker had sent it.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 It is started as a file, `python -I parquet_child.py REQUEST PLACE…`, with the Parquet file as its standard input. The
 request is JSON and says how many columns are read, what the walls leave it (see `raise_walls`) and whose child it is.
-It raises its walls before it reads a byte of the file, and answers on its standard output. All numbers are little-endian, those without a type have 32 bits. First the
-head {"names": […], "kinds": "nt…", "rows": …} as the length of its JSON and the JSON; then batches: the number of rows,
-and for every column either its float64 or the different texts as a list, in the same way as the head, and for every row
-which of them it has. No rows are the end. 2³² − 1 in the place of the head's length or of a number of rows is followed
-by {"reason": …}.
+It raises its walls before it reads a byte of the file, and answers on its standard output.
+
+All numbers are little-endian, those without a type have 32 bits. First the head {"names": […], "kinds": "nt…", "rows":
+…} as the length of its JSON and the JSON; then batches: the number of rows, and for every column either its float64 or
+the different texts as a list, in the same way as the head, and for every row which of them it has. No rows are the end.
+2³² − 1 in the place of the head's length or of a number of rows is followed by {"reason": …}.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import struct
 import sys
 import zoneinfo
 from collections.abc import Iterator
+from datetime import datetime
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
 from typing import Any
@@ -35,7 +37,7 @@ MAX_TEXT = 131_072
 REFUSED = 2**32 - 1
 """Stands in the place of a number, and words follow that say why there is none."""
 WALLS_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "walls.py")
-LATE = ("_strptime", "datetime", "decimal", "encodings.idna", "numpy.ma", "pyarrow.compute")
+LATE = ("_strptime", "decimal", "encodings.idna", "numpy.ma", "pyarrow.compute")
 ZONES: list[zoneinfo.ZoneInfo] = []
 """All there are: zoneinfo gives one again without its file as long as somebody has it."""
 
@@ -56,8 +58,8 @@ def load_all() -> tuple[Any, Any]:
     pa, pq = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    # Looks for pandas, which not everybody has: with it, times are as exact as nanoseconds.
-    pa.scalar(0, pa.timestamp("ns", "UTC")).as_py()
+    # Looks for pandas, which not everybody has: with it, durations are as exact as nanoseconds.
+    pa.scalar(0, pa.duration("ns")).as_py()
     return pa, pq
 
 
@@ -132,8 +134,28 @@ def _texts(pa: Any, column: Any, name: str) -> tuple[list[str], NDArray[Any]]:
         longest = pc.max(pc.binary_length(chosen)).as_py() or 0
         if longest > MAX_TEXT:
             raise Refusal(f"has a text of {longest:,} bytes in column {name[:80]!r}; at most {MAX_TEXT:,} are read.")
-    values = chosen.to_pylist() if hasattr(chosen, "to_pylist") else chosen
+    values = _values(pa, chosen) if hasattr(chosen, "type") else chosen
     return ["" if place < 0 or v is None else str(v) for place, v in zip(used, values, strict=True)], codes
+
+
+def _values(pa: Any, column: Any) -> list[Any]:
+    """What str makes a text of, for each row; None for null."""
+    if not (pa.types.is_timestamp(column.type) and column.type.unit == "ns"):
+        return list(column.to_pylist())
+    # Python's times end at microseconds, and pandas, if there, opens the file of a time zone for every value.
+    nanos = column.cast(pa.int64()).to_pylist()
+    micros = pa.array([None if each is None else each // 1_000 for each in nanos], pa.int64())
+    moments = micros.cast(pa.timestamp("us", column.type.tz)).to_pylist()
+    return [_exact(moment, each % 1_000) if moment else None for moment, each in zip(moments, nanos, strict=True)]
+
+
+def _exact(moment: datetime, nanos: int) -> str:
+    """A time with so many nanoseconds after its microseconds, which stand before the offset from UTC."""
+    if not nanos:
+        return str(moment)
+    end = len("2020-01-02 03:04:05.000000")
+    text = moment.isoformat(sep=" ", timespec="microseconds")
+    return f"{text[:end]}{nanos:03}{text[end:]}"
 
 
 def _packed(said: Any) -> bytes:

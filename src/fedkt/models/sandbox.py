@@ -1,8 +1,8 @@
 """Running models that someone else made: in a child process that can do little and not for long.
 
 The child starts with an empty environment and two descriptors, the rows and the models, which on Linux lie in memory
-only. Before it looks at a model it raises its walls (see `fedkt.walls`). On Linux all of them hold as far as the kernel has
-them (`fedkt doctor` says so); macOS has the limits without the one on memory; where Python has no `resource` module
+only. Before it looks at a model it raises its walls (see `fedkt.walls`). On Linux all of them hold as far as the kernel
+has them (`fedkt doctor` says so); macOS has the limits without the one on memory; where Python has no `resource` module
 (Windows) only the wall clock and the separate process are left.
 """
 

@@ -145,6 +145,13 @@ def cores(jobs: int) -> int:
     return int(cpu_count())
 
 
+def above_zero(given: float | None, option: str) -> float | None:
+    """The value of an option, refused in words unless it is a number above zero."""
+    if given is not None and not 0 < given < float("inf"):
+        raise ConfigurationError(f"{option} takes a number above zero, got {given:g}.")
+    return given
+
+
 def this_command() -> str:
     """The command as it was typed, for the report."""
     return shlex.join(["fedkt", *sys.argv[1:]])

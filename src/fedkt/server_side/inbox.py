@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fedkt.bundle import Bundle, unpack
-from fedkt.bundle.opening import manifest_room
+from fedkt.bundle.opening import manifest_of_refused, manifest_room
 from fedkt.errors import BundleError, DataError
 from fedkt.files import open_plain, shown_name
 from fedkt.models.onnx_rules import Limits
@@ -192,7 +192,8 @@ def look_into(plan: Plan, file: BinaryIO, name: str, limits: Limits) -> Arrival:
     size = os.fstat(file.fileno()).st_size
     data = file.read(limits.bundle_bytes + 1) if size <= limits.bundle_bytes else None
     if data is None or len(data) > limits.bundle_bytes:
-        return Arrival(name, None, f"it is larger than the {limits.bundle_bytes:,} bytes that a party may send.")
+        most = f"{limits.bundle_bytes:,} bytes that a party may send{limits.advice}"
+        return Arrival(name, None, f"it is larger than the {most}.")
     return judge(plan, data, name, limits)
 
 
@@ -215,7 +216,9 @@ def judge(plan: Plan, data: bytes, name: str, limits: Limits) -> Arrival:
             limits=limits,
         )
     except BundleError as reason:
-        return Arrival(name, claimed_sender(data, name, limits), str(reason), bytes=len(data), sha256=digest)
+        # Whoever lists arrivals names the file.
+        why = str(reason).removeprefix(f"Bundle in {name} is refused: ").removeprefix(f"Bundle in {name}: ")
+        return Arrival(name, claimed_sender(data, name, limits), why, bytes=len(data), sha256=digest)
     fault = claim_fault(plan, bundle.claim) or count_fault(plan, bundle)
     if len(bundle.models) != plan.partitions:
         # Fewer students agree more easily: a party that sends one of two would vote on every row.
@@ -238,12 +241,8 @@ def count_fault(plan: Plan, bundle: Bundle) -> str:
 
 def claimed_sender(data: bytes, source: str, limits: Limits) -> str | None:
     """Who a refused bundle says it is from, where that much can be read; for the message only."""
-    from fedkt.bundle import peek
-
-    try:
-        return peek(data, source=source, limits=limits, contents=False).party
-    except BundleError:
-        return None
+    said = manifest_of_refused(data, source, limits)
+    return None if said is None else said.party
 
 
 def by_party(arrivals: Sequence[Arrival]) -> list[Arrival]:

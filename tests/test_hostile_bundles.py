@@ -415,10 +415,11 @@ def test_what_the_manifest_alone_refutes_is_refused_before_a_model_is_unpacked(d
     assert set(unpacked) <= {"manifest.json", "manifest.sig"}
 
 
-def test_more_models_than_agreed_are_refused_before_anything_is_unpacked(unpacked):
+def test_more_models_than_agreed_are_refused_before_any_of_them_is_unpacked(unpacked):
     with pytest.raises(BundleError, match="too many models: 16"):
         opened(described([ONNX] * 16))
-    assert unpacked == []
+    # It may say that it belongs to another plan, which would be the reason.
+    assert unpacked == ["manifest.json"]
 
 
 FAULTS = {

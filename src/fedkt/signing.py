@@ -72,6 +72,11 @@ def load_key(pem: bytes, *, password: str | None = None, source: str = "the key 
         advice = "It is encrypted: give its password." if password is None else "It is not encrypted: give no password."
         raise ConfigurationError(f"The signing key in {source} could not be opened. {advice}") from reason
     except (ValueError, UnsupportedAlgorithm) as reason:
+        if is_public(pem):
+            private_one = f"{source.removesuffix('.pub')}.key" if source.endswith(".pub") else "the .key file"
+            raise ConfigurationError(
+                f"{source} holds a public key; only a private one can sign. Pass {private_one}."
+            ) from reason
         raise ConfigurationError(
             f"The signing key in {source} could not be read: it is damaged, is not a PEM private key, or the password "
             "is wrong. Make a new one and send its public key to whoever keeps the plan."
@@ -79,6 +84,18 @@ def load_key(pem: bytes, *, password: str | None = None, source: str = "the key 
     if not isinstance(private, Ed25519PrivateKey):
         raise ConfigurationError(f"The signing key in {source} is not an Ed25519 key, the only kind used here.")
     return SigningKey(private)
+
+
+def is_public(data: bytes) -> bool:
+    """Whether these bytes are a public key, as `fedkt keys new` writes it or as PEM."""
+    if b"PUBLIC KEY-----" in data:
+        return True
+    try:
+        check_public(data.decode("ascii").strip())
+    except ValueError:
+        # Also what is not ASCII; a ConfigurationError is a ValueError.
+        return False
+    return True
 
 
 @lru_cache(maxsize=20_000)

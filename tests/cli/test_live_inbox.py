@@ -215,7 +215,7 @@ def test_a_party_numbers_what_replaces_its_signed_bundle_and_keeps_the_number_of
     first = (folder / "inbox" / "north.fedkt").read_bytes()
     assert b'"issue"' not in first
     assert issue_in(folder) is None
-    party(folder, "north", *key)
+    assert ", signed, plan " in party(folder, "north", *key).out
     assert (folder / "inbox" / "north.fedkt").read_bytes() == first
     rows = (folder / "north.csv").read_text().splitlines(keepends=True)
     (folder / "north.csv").write_text("".join(rows[:-9]))
@@ -224,8 +224,9 @@ def test_a_party_numbers_what_replaces_its_signed_bundle_and_keeps_the_number_of
     assert issue_in(folder) == 1
     party(folder, "north", *key)
     assert (folder / "inbox" / "north.fedkt").read_bytes() == second
-    party(folder, "north", *key, "--issue", "41")
+    assert ", signed, issue 41, plan " in party(folder, "north", *key, "--issue", "41").out
     assert issue_in(folder) == 41
+    assert json.loads(party(folder, "north", *key, "--json").out)["issue"] == 41
     assert json.loads(fedkt("inspect", folder / "inbox" / "north.fedkt", "--json").out)["issue"] == 41
 
 

@@ -170,7 +170,7 @@ def unpack(
     `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from, check_names_and_shapes
-    from fedkt.bundle.opening import manifest_room, opened
+    from fedkt.bundle.opening import manifest_room, opened_under
     from fedkt.models.exchange import OnnxModel
     from fedkt.models.onnx_rules import Limits, check_graph
 
@@ -178,13 +178,8 @@ def unpack(
     most = bounds.models if max_models is None else min(max_models, bounds.models)
     # Count before content: what nobody agreed on is not unpacked, and a manifest needs room for what was agreed only.
     told = min(bounds.manifest_bytes, manifest_room(classes, most, len(arrays or {})))
-    found = opened(data, source, keys or {}, replace(bounds, models=most, manifest_bytes=told))
+    found = opened_under(plan, data, source, keys or {}, replace(bounds, models=most, manifest_bytes=told))
     manifest, who = found.manifest, found.who
-    if manifest.plan != plan:
-        raise BundleError(
-            f"Bundle from {manifest.party!r} was made under plan {manifest.plan[:6] or '(none)'}; this server runs "
-            f"{plan[:6] or '(none)'}. Send {manifest.party!r} the current plan.toml. (File: {source})"
-        )
     if not _same(manifest.classes, classes):
         raise BundleError(
             f"{who} is about the classes {list(manifest.classes)[:20]}, but {list(classes)[:20]} were agreed on, in "

@@ -49,7 +49,9 @@ class Archive:
     def __init__(self, data: bytes, source: str, bounds: Limits) -> None:
         self._data, self._source, self._bounds = memoryview(data), source, bounds
         if len(data) > bounds.bundle_bytes:
-            raise self._refused(f"it is too large: {len(data)} bytes, at most {bounds.bundle_bytes} are read.")
+            raise self._refused(
+                f"it is too large: {len(data)} bytes, at most {bounds.bundle_bytes} are read{bounds.advice}."
+            )
         if data[:4] != b"PK\x03\x04":
             raise self._refused("it is not a zip archive.")
         members, start = self._directory()
@@ -59,7 +61,7 @@ class Archive:
         if unpacked > bounds.unpacked_bytes:
             raise self._refused(
                 f"it is too large: its members declare {unpacked} bytes together, at most {bounds.unpacked_bytes} are "
-                "unpacked."
+                f"unpacked{bounds.advice}."
             )
         place = 0
         self._content: dict[str, tuple[int, Member]] = {}

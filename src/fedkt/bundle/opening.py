@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fedkt.bundle import MANIFEST, SIGNATURE
@@ -45,6 +45,42 @@ def manifest_room(classes: Sequence[str | int], models: int, arrays: int) -> int
     # Versions, claim and names have caps of their own, 64 KB together; a count has up to 16 digits in a line.
     told = len(json.dumps([str(each) for each in classes]))
     return 2**16 + 2 * told + 32 * len(classes) + 256 * models + 1024 * arrays
+
+
+def opened_under(plan: str, data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> Opened:
+    """The bundle, opened, if it was made under the plan with this digest.
+
+    A bundle of another plan may break many rules of this one, and is refused for what explains them all.
+    """
+    try:
+        found = opened(data, source, keys, bounds)
+    except BundleError:
+        refused = manifest_of_refused(data, source, bounds)
+        if refused is None or refused.plan == plan:
+            raise
+        said = refused
+    else:
+        said = found.manifest
+        if said.plan == plan:
+            return found
+    raise BundleError(
+        f"Bundle from {said.party!r} was made under plan {said.plan[:6] or '(none)'}; this server runs "
+        f"{plan[:6] or '(none)'}. Send {said.party!r} the current plan.toml. (File: {source})"
+    )
+
+
+def manifest_of_refused(data: bytes, source: str, bounds: Limits) -> Manifest | None:
+    """What a refused bundle says it is, for the words of its refusal only; None where that cannot be read.
+
+    Its directory may list as many models as a bundle of any plan, but the manifest alone is unpacked, under its cap.
+    """
+    from fedkt.models.onnx_rules import Limits
+
+    try:
+        archive = Archive(data, source, replace(bounds, models=Limits().models))
+        return parse_manifest(archive.read(MANIFEST), source)
+    except BundleError:
+        return None
 
 
 def opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> Opened:

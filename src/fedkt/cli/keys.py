@@ -10,6 +10,8 @@ import typer
 from fedkt.cli import options
 
 app = typer.Typer(no_args_is_help=True)
+SERVER = "server"
+"""Whose key no plan lists."""
 
 
 @app.callback()
@@ -26,17 +28,21 @@ def group() -> None:
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="The party's name, as in the plan.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="The party's name, as in the plan, or server.", metavar="NAME")],
     folder: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = Path("."),
     as_json: options.Json = False,
 ) -> None:
-    """Write NAME.key, which stays with the party, and NAME.pub, which goes into the plan.
+    """Write NAME.key, which stays where it is made, and NAME.pub: a party's goes into the plan.
+
+    A server signs its final model: server.pub goes to those who predict.
 
     [bold]Examples[/bold]
 
       fedkt keys new north
 
       fedkt keys new north -o ~/keys
+
+      fedkt keys new server
     """
     from fedkt.cli.output import print_json, stdout
     from fedkt.party_side import write_keys
@@ -48,5 +54,16 @@ def new(
         )
         return
     stdout.print(f"{folder / f'{name}.key'}: the private key. Keep it; nobody else may read it.", markup=False)
-    stdout.print(f"{folder / f'{name}.pub'}: the public key. Send it to whoever makes the plan:", markup=False)
-    stdout.print(f"  fedkt plan new … --key {name}={public}", markup=False, highlight=False, soft_wrap=True)
+    if name == SERVER:
+        told = (
+            f"{folder / 'server.pub'}: the public key. A server's key does not go into the plan: give server.pub to "
+            "those who predict (--server-key).",
+            f"  fedkt predict final.onnx … --server-key {public}",
+        )
+    else:
+        told = (
+            f"{folder / f'{name}.pub'}: the public key. Send it to whoever makes the plan:",
+            f"  fedkt plan new … --key {name}={public}",
+        )
+    for line in told:
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -128,6 +128,9 @@ Report = Annotated[
 ]
 Bytes = Annotated[bool, typer.Option("--bytes", help="Pack every bundle to measure the bytes sent (takes longer).")]
 
+PRIVATE = "PRIVATE KEY-----"
+"""How a private key begins, after some word or none."""
+KEY_FILES = (".pub", ".key", ".pem")
 DEFAULT_REPORT = Path("fedkt-report.html")
 
 
@@ -140,6 +143,13 @@ def cores(jobs: int) -> int:
     from joblib import cpu_count
 
     return int(cpu_count())
+
+
+def above_zero(given: float | None, option: str) -> float | None:
+    """The value of an option, refused in words unless it is a number above zero."""
+    if given is not None and not 0 < given < float("inf"):
+        raise ConfigurationError(f"{option} takes a number above zero, got {given:g}.")
+    return given
 
 
 def this_command() -> str:
@@ -265,14 +275,22 @@ def report_path(asked: Path | None, *, as_json: bool) -> Path | None:
 
 def public_key(text: str) -> str:
     """A public key as text, read from its file where a file is named."""
-    if not text.endswith(".pub"):
+    if PRIVATE in text:
+        # Not shown: whoever sees the message would have the key.
+        raise ConfigurationError(
+            "A private key was given as a public one. Pass the .pub file; keep the private one to yourself."
+        )
+    if Path(text).suffix not in KEY_FILES:
         return text
-    from fedkt.errors import ConfigurationError
     from fedkt.transport.folder import read_at_most
 
-    data = read_at_most(Path(text), 1_000)
+    data = read_at_most(Path(text), 10_000)
     if data is None or not data.isascii():
         raise ConfigurationError(f"{text} is no public key. Pass the .pub file that `fedkt keys new` wrote.")
+    if PRIVATE in data.decode():
+        raise ConfigurationError(
+            f"{text} holds a private key. Pass the public one (the .pub file), and keep this one to yourself."
+        )
     return data.decode().strip()
 
 

@@ -121,9 +121,10 @@ def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(sent), "path": str(sent.path)})
         return
+    issue = "" if sent.issue is None else f", issue {sent.issue}"
     stdout.print(
         f"{sent.path}: {plural(sent.students, 'student')} from {plural(sent.rows, 'row')}, {sent.bytes:,} bytes, "
-        f"{'signed' if sent.signed else 'not signed'}, plan {sent.plan[:12]}.",
+        f"{'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}.",
         markup=False,
         highlight=False,
         soft_wrap=True,

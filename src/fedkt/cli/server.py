@@ -42,11 +42,11 @@ def server(
     ] = None,
     memory: Annotated[
         float | None,
-        typer.Option(min=0, help="Gigabytes that all parties' students may take, shared evenly. Default: 4."),
+        typer.Option(help="Gigabytes that all parties' students may take, shared evenly. Default: 4."),
     ] = None,
     cpu_hours: Annotated[
         float | None,
-        typer.Option(min=0, help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
+        typer.Option(help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
     ] = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
@@ -70,6 +70,9 @@ def server(
     from fedkt.server_side.host import run_server
     from fedkt.server_side.noise import default_ledger
 
+    limits = Limits().allowing(
+        gigabytes=options.above_zero(memory, "--memory"), cpu_hours=options.above_zero(cpu_hours, "--cpu-hours")
+    )
     agreed = read_plan(plan)
     if ledger is None and agreed.level == "L1":
         ledger = default_ledger(agreed, plan)
@@ -85,7 +88,7 @@ def server(
             test=test,
             ledger=ledger,
             key=signing,
-            limits=Limits().allowing(gigabytes=memory, cpu_hours=cpu_hours),
+            limits=limits,
             jobs=options.cores(jobs),
             command=options.this_command(),
             tell=bar,

@@ -77,6 +77,13 @@ class Limits:
 
     run_bytes: int = 4 * 10**9
     """What the models of all parties may take together, unpacked."""
+    shared: bool = False
+    """Whether `unpacked_bytes` is a party's share of that, and not what any bundle may take."""
+
+    @property
+    def advice(self) -> str:
+        """What to do about a bundle that is too large, to be put behind the figure; nothing where nothing helps."""
+        return " (a party's share of --memory; pass a larger one)" if self.shared else ""
 
     def allowing(self, *, gigabytes: float | None = None, cpu_hours: float | None = None) -> Limits:
         """The limits with more or less for all parties together, where it is said."""
@@ -93,6 +100,7 @@ class Limits:
             self,
             party_cpu_seconds=min(self.party_cpu_seconds, max(1, seconds)),
             unpacked_bytes=unpacked,
+            shared=unpacked < self.unpacked_bytes,
             bundle_bytes=min(self.bundle_bytes, unpacked + self.manifest_bytes),
         )
 

@@ -18,7 +18,7 @@ from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress, rows_in
 from fedkt.party_side.claim import check_limits, claim_for, ledger_path, paid
 from fedkt.party_side.keys import check_key, read_key, write_keys
-from fedkt.party_side.outbox import check_issue, packed_issue, sent_before
+from fedkt.party_side.outbox import check_issue, issue_in, packed_issue, sent_before
 from fedkt.party_side.records import check_identity, data_digest, read_records
 from fedkt.party_side.shelf import ROWS, WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan
@@ -50,6 +50,8 @@ class Sent:
     bytes: int
     sha256: str
     signed: bool
+    issue: int | None
+    """The number in a signed bundle by which it replaces earlier ones; the first has none."""
     epsilon: float | None
     """What the noise promises for one record (level L2), None without noise."""
     total_epsilon: float | None
@@ -149,6 +151,7 @@ def run_party(
             bytes=len(packed),
             sha256=hashlib.sha256(packed).hexdigest(),
             signed=key is not None,
+            issue=issue_in(packed, path),
             epsilon=None if claim is None else claim.epsilon,
             total_epsilon=None if claim is None else claim.total_epsilon,
             releases=None if claim is None else claim.releases,

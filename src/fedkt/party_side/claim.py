@@ -191,9 +191,7 @@ def paid(
     return ledger, claim
 
 
-def tell(
-    diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool, charged: bool
-) -> None:
+def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool, charged: bool) -> None:
     """What the party should know about its noise before it trusts it."""
     if new:
         diary.say(

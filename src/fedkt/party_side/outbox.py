@@ -43,6 +43,11 @@ def packed_issue(
     return again if again == data else packed(replace(bundle, issue=issue + 1))
 
 
+def issue_in(packed: bytes, path: Path) -> int | None:
+    """The issue in the bytes of a bundle that was just made."""
+    return peek(packed, source=str(path), contents=False).issue
+
+
 def previous(path: Path, bundle: Bundle, key: SigningKey) -> tuple[bytes, int] | None:
     """The bundle of the same party and plan that this key has signed before, with its issue; None without one."""
     data = sent_before(path)

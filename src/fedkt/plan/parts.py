@@ -27,6 +27,9 @@ def faults_of(reason: ValidationError) -> list[tuple[str, str, str]]:
     """Key, kind and words of each fault; the branches of a choice are told as one."""
     found: dict[str, tuple[str, list[str], Any]] = {}
     for fault in reason.errors(include_url=False):
+        # Entries with a fault are not counted: a list of them is not short as well.
+        if fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"]:
+            continue
         key = key_of(fault["loc"])
         message = fault["msg"].removeprefix("Value error, ").removesuffix(".")
         if fault["type"] == "too_short":

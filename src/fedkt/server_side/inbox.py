@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fedkt.bundle import Bundle, unpack
-from fedkt.bundle.opening import manifest_room
+from fedkt.bundle.opening import manifest_of_refused, manifest_room
 from fedkt.errors import BundleError, DataError
 from fedkt.files import open_plain, shown_name
 from fedkt.models.onnx_rules import Limits
@@ -197,8 +197,9 @@ def look_into(plan: Plan, file: BinaryIO, name: str, limits: Limits, looks: Coun
     size = os.fstat(file.fileno()).st_size
     data = file.read(limits.bundle_bytes + 1) if size <= limits.bundle_bytes else None
     if data is None or len(data) > limits.bundle_bytes:
-        return Arrival(name, None, f"it is larger than the {limits.bundle_bytes:,} bytes that a party may send.")
-    sender = claimed_sender(data, name, limits, plan.keys)
+        most = f"{limits.bundle_bytes:,} bytes that a party may send{limits.advice}"
+        return Arrival(name, None, f"it is larger than the {most}.")
+    sender = proven_sender(data, name, limits, plan.keys)
     if looks is not None and sender is not None:
         looks[sender] += 1
         if looks[sender] > MOST_LOOKS:
@@ -228,7 +229,9 @@ def judge(plan: Plan, data: bytes, name: str, limits: Limits) -> Arrival:
             limits=limits,
         )
     except BundleError as reason:
-        return Arrival(name, claimed_sender(data, name, limits), str(reason), bytes=len(data), sha256=digest)
+        # Whoever lists arrivals names the file.
+        why = str(reason).removeprefix(f"Bundle in {name} is refused: ").removeprefix(f"Bundle in {name}: ")
+        return Arrival(name, claimed_sender(data, name, limits), why, bytes=len(data), sha256=digest)
     fault = claim_fault(plan, bundle.claim) or count_fault(plan, bundle)
     if len(bundle.models) != plan.partitions:
         # Fewer students agree more easily: a party that sends one of two would vote on every row.
@@ -249,8 +252,14 @@ def count_fault(plan: Plan, bundle: Bundle) -> str:
     return ""
 
 
-def claimed_sender(data: bytes, source: str, limits: Limits, keys: Mapping[str, str] | None = None) -> str | None:
-    """Who a bundle says it is from, where that much can be read; with keys, and holds for those who have one."""
+def claimed_sender(data: bytes, source: str, limits: Limits) -> str | None:
+    """Who a refused bundle says it is from, where that much can be read; for the message only."""
+    said = manifest_of_refused(data, source, limits)
+    return None if said is None else said.party
+
+
+def proven_sender(data: bytes, source: str, limits: Limits, keys: Mapping[str, str]) -> str | None:
+    """Who a bundle is from, by its signature where that party has a key; None where the manifest is refused."""
     from fedkt.bundle import peek
 
     try:

@@ -571,7 +571,7 @@ def test_a_ledger_named_after_its_plan_by_an_earlier_version_goes_on_being_used(
     shutil.copy(one / "plan.toml", one / "plan2.toml")
     (one / "inbox" / "south.fedkt").unlink()
     for name in ("plan.toml", "plan2.toml"):
-        with pytest.raises(PrivacyError, match=r"1 releases, with this one .*plan\.toml\.ledger"):
+        with pytest.raises(PrivacyError, match=r"1 release, with this one .*plan\.toml\.ledger"):
             fedkt(
                 *("server", one / name, "--public", one / "public.csv", "--bundles", one / "inbox"),
                 *("-o", one / "result", "--min-parties", "2"),

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from fedkt.errors import BundleError, ConfigurationError, PlanError
+from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
 from fedkt.plan import read_plan
 from fedkt.signing import load_key, new_key
 from live_federation import NAMES, build, fedkt, new_plan, party, server
@@ -121,3 +121,37 @@ def test_too_little_memory_is_refused_with_the_option_that_gives_more(sent, tmp_
 def test_nothing_to_run_with_is_refused_in_words(sent, option, value):
     with pytest.raises(ConfigurationError, match=f"{option} takes a number above zero, got {value}"):
         server(sent, option, value)
+
+
+@pytest.mark.parametrize("content", ["age,outcome\n61,yes\n", "one line, as in a public key\n", "{\n}\n"])
+def test_a_file_that_is_no_ledger_is_said_to_be_none_and_stays_as_it_is(tmp_path, content):
+    path = tmp_path / "north.csv"
+    path.write_text(content)
+    with pytest.raises(PrivacyError, match=r"north\.csv is not a ledger") as caught:
+        fedkt("privacy", "ledger", path)
+    assert "Did you mean" not in str(caught.value)
+    (tmp_path / "north.csv.ledger").touch()
+    with pytest.raises(PrivacyError, match=r"Did you mean .*/north\.csv\.ledger\?"):
+        fedkt("privacy", "ledger", path)
+    assert path.read_text() == content
+
+
+def test_a_bundle_and_a_public_file_in_the_wrong_place_are_named(sent):
+    with pytest.raises(ModelError, match=r"is a party's bundle, not a final model\. Use the final\.onnx"):
+        fedkt("predict", sent / "inbox" / "north.fedkt", sent / "test.csv")
+    with pytest.raises(PlanError, match=r"public\.csv is not TOML: .* Is it the plan\?"):
+        fedkt(
+            *("party", sent / "public.csv", "--name", "north", "--data", sent / "north.csv"),
+            *("--public", sent / "plan.toml"),
+        )
+
+
+@pytest.mark.parametrize(("user", "told"), [(0, True), (1000, False)])
+def test_the_doctor_tells_root_with_which_wall_the_hidden_parent_counts(monkeypatch, user, told):
+    from fedkt.cli.doctor import in_words
+    from fedkt.models.wall_trial import Trial
+
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    trial = Trial(("limits",), {"remove a file": "possible"})
+    lines = in_words({"none": trial, "all": trial})
+    assert ("As root the wall 'hidden parent' counts only together with 'capabilities'." in lines) is told

@@ -462,7 +462,7 @@ def test_a_reservation_past_the_budget_writes_nothing_and_says_the_figures(tmp_p
     reserve(book, [SPENDING], price=queries, budget=79)
     before = path.read_bytes()
     words = (
-        r"'north' .* 40 queries with gaussian noise: epsilon 40 is spent in 1 releases, .* would be 80, .* budget is 79"
+        r"'north' .* 40 queries with gaussian noise: epsilon 40 is spent in 1 release, .* would be 80, .* budget is 79"
     )
     with pytest.raises(PrivacyError, match=words):
         reserve(book, [SPENDING], price=queries, budget=79)
@@ -566,7 +566,7 @@ def test_four_processes_appending_at_once_lose_and_repeat_nothing(tmp_path):
 def test_two_processes_cannot_both_slip_under_the_budget(tmp_path):
     won, lost = sorted(together(tmp_path, "reserve", 2))
     assert won == "1\n"
-    assert "epsilon 0.75 is spent in 1 releases, with this one it would be 1.5, the budget is 1" in lost
+    assert "epsilon 0.75 is spent in 1 release, with this one it would be 1.5, the budget is 1" in lost
     assert len(Book.open(tmp_path / "ledger").entries) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,7 +71,7 @@ def as_values(trials: dict[str, Trial]) -> dict[str, Any]:
 
 def in_words(trials: dict[str, Trial]) -> list[str]:
     """The trials as lines for a terminal."""
-    from fedkt.models.wall_trial import ALL
+    from fedkt.models.wall_trial import ALL, HIDDEN
 
     if not trials:
         return [
@@ -89,6 +90,8 @@ def in_words(trials: dict[str, Trial]) -> list[str]:
     if len(trials) > 1:
         lines += ["", "Possible (x) or refused (.), by the walls that stood:", ""]
         lines += table(trials)
+        if os.geteuid() == 0:
+            lines += ["", f"As root the wall '{HIDDEN}' counts only together with 'capabilities'."]
     return lines
 
 

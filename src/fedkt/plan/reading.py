@@ -140,7 +140,9 @@ def parse_plan(data: bytes, source: str) -> Plan:
         ) from reason
     except ValueError as reason:
         # Also a number of thousands of digits, which is no TOMLDecodeError.
-        raise PlanError(f"{source} is not TOML: {str(reason)[:200]}. Ask for the plan again.") from reason
+        raise PlanError(
+            f"{source} is not TOML: {str(reason)[:200]}. Is it the plan? If so, ask for it again."
+        ) from reason
     # True equals 1.
     if type(said.get("format")) is not int or said["format"] != FORMAT:
         raise PlanError(

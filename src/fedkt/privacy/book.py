@@ -36,6 +36,8 @@ MAX_BYTES = 64 * 2**20
 """The longest ledger that is read: some hundred thousand releases."""
 MAX_LINE = 16 * 2**10
 """The longest entry; the bounds on its fields keep it shorter."""
+BEGINNING = b'{"abstentions":'
+"""How a ledger begins, in the canonical form of its first entry."""
 LOCK_SECONDS = 300.0
 """How long to wait for another process: it may be pricing a large release."""
 
@@ -48,6 +50,17 @@ def refusal(path: Path, what: str) -> PrivacyError:
         f"The ledger {path} is damaged: {what.rstrip('.')}. The ledger cannot be trusted; nothing is released. "
         f"Restore {path.name} and {path.name}.head together from the newest copy you have."
     )
+
+
+def check_kind(path: Path, text: bytes) -> None:
+    """Refuse a file that is no ledger at all, before anything in it is taken for an interrupted write and cut off."""
+    start = text[: len(BEGINNING)]
+    # What a power cut left of a first line may be a part of it, or zeros.
+    if BEGINNING.startswith(start) or not start.strip(b"\0"):
+        return
+    beside = path.with_name(f"{path.name}.ledger")
+    meant = f" Did you mean {beside}?" if beside.is_file() else ""
+    raise PrivacyError(f"{path} is not a ledger: line 1 is no entry of one. Nothing in it is touched.{meant}")
 
 
 def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> tuple[list[Entry], int, str]:
@@ -240,6 +253,8 @@ class Book:
         text = read_at_most(self.path, MAX_BYTES)
         if not text.startswith(self._text):
             raise refusal(self.path, "entries that this process had already read were changed or are gone")
+        if not self._text and not self.head.exists():
+            check_kind(self.path, text)
         entries, end, interrupted = read_chain(self.path, text, self._entries, len(self._text))
         count, digest = read_head(self.path, self.head)
         if count > len(entries):
@@ -324,7 +339,8 @@ def reserve(
             raise PrivacyError(
                 f"The budget of {entries[0].who!r} does not cover this release of "
                 f"{sum(entry.queries for entry in entries):,} queries with {noises} noise: epsilon {so_far:.6g} is "
-                f"spent in {len(before)} releases, with this one it would be {cost:.6g}, the budget is {budget:.6g}. "
+                f"spent in {len(before)} {'release' if len(before) == 1 else 'releases'}, with this one it would be "
+                f"{cost:.6g}, the budget is {budget:.6g}. "
                 "Nothing was written, nothing is released. Ask fewer queries, add more noise, or agree on a larger "
                 f"budget. (Ledger: {book.path})"
             )

@@ -144,6 +144,10 @@ def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel
     data = read_at_most(Path(path), limits.member_bytes)
     if data is None:
         raise ModelError(f"{path} is larger than {limits.member_bytes:,} bytes; no final model is.")
+    if data[:4] == b"PK\x03\x04":
+        raise ModelError(
+            f"{path} is a party's bundle, not a final model. Use the final.onnx that `fedkt server` has written."
+        )
     if server_key is not None:
         check_signature(Path(path), data, server_key)
     card = parse_card(data, str(path))

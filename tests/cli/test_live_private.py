@@ -71,6 +71,18 @@ def one(party_level, tmp_path):
     return tmp_path
 
 
+def power_cut(folder, monkeypatch):
+    """A run of north that ends when its first student is finished and not yet kept."""
+
+    def dies(*_):
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Shelf, "__setitem__", dies)
+        with pytest.raises(AssertionError, match="power cut"):
+            party(folder, "north")
+
+
 def statement_in(path):
     """The privacy statement in the metadata of a final model."""
     notes = {each.key: each.value for each in onnx.load(path).metadata_props}
@@ -213,14 +225,7 @@ def test_a_party_killed_in_the_middle_makes_the_same_release_and_pays_once(two):
 
 def test_a_run_that_is_paid_for_is_not_given_up_because_it_is_started_otherwise(two, monkeypatch):
     new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
-
-    def dies(*_):
-        raise RuntimeError("power cut")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Shelf, "__setitem__", dies)
-        with pytest.raises(AssertionError, match="power cut"):
-            party(two, "north")
+    power_cut(two, monkeypatch)
     state = (two / "work" / "shelf.json").read_bytes()
     rows = (two / "north.csv").read_bytes()
     (two / "north.csv").write_bytes(b"".join(rows.splitlines(keepends=True)[:-1]))
@@ -601,14 +606,7 @@ def test_at_L2_the_same_noise_never_gives_two_students(two, monkeypatch):
     from fedkt.algorithms import pate
 
     new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
-
-    def dies(*_):
-        raise RuntimeError("power cut")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Shelf, "__setitem__", dies)
-        with pytest.raises(AssertionError, match="power cut"):
-            party(two, "north")
+    power_cut(two, monkeypatch)
     state = json.loads((two / "work" / "shelf.json").read_text())
     [(key, digest)] = state["labels"].items()
     assert key in entries(two / "north.csv.ledger")[-1]["purpose"]

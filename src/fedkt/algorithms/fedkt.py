@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from fedkt.algorithms.levels import check_adjacency, check_records, default_partitions
 from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students, suited_roles
+from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
+from fedkt.algorithms.vote_figures import describe, warn_of_lost_classes
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
-from fedkt.models.base import FittedModel, count_rows, fit_model, one_thread, take_rows
+from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import Problem, fit_group, is_neural, suited
 from fedkt.models.prediction import predict_all
@@ -28,18 +30,14 @@ from fedkt.parallel import Progress, in_parallel
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Adjacency
-from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes, stand_in_vote
+from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 
 Ask = Callable[[tuple[Sequence[Any], Any, int]], list[Any]]
 """From students, rows and the number of classes to what each student says, or a reason why it says nothing."""
 Heard = tuple[Bundle, NDArray[Any]]
 """A party's bundle, and what each of its students said about the rows that were asked."""
-LOST = 5
-"""A class whose share of the votes is this many times its share of the labels is called lost in the report."""
 
 
-TRIAL_ROWS, TRIAL_MOST = 20, 200
-"""Public rows of each class, at least, and in all, if there are so many, on which a teacher of level L2 is tried."""
 QUERY_STREAM = 0xFED
 """Which public rows are asked at a private level: the first k of this fixed shuffle, the same for everybody."""
 
@@ -345,39 +343,6 @@ def student_name(partition: int) -> str:
     return f"student-{partition}"
 
 
-def refuse_early_stopping(teacher: Any) -> None:
-    """At level L2 a party's rows must not decide how long a teacher is trained."""
-    settings = teacher.get_params(deep=True)
-    if any(value for name, value in settings.items() if name.rpartition("__")[2] == "early_stopping"):
-        raise ConfigurationError(
-            "At level L2 a teacher may not stop early: the rows that would say when are the party's own. Switch "
-            "early_stopping off for the teacher; a student, which sees public rows only, may keep it."
-        )
-
-
-def try_on_public_rows(teacher: Any, party: Party) -> None:
-    """Refuse a teacher that cannot be trained on public rows labelled with the classes in turn.
-
-    At level L2 a teacher that fails on its own rows votes by a fixed rule and nobody hears of it; one that is set up
-    wrongly would do so at every subset. Whether it is must not be asked of a party's rows.
-    """
-    n_classes, n_rows = len(party.classes), count_rows(party.public)
-    if is_neural(teacher):
-        # A network that can be built fails only by running away.
-        teacher.set_params(classes=range(n_classes)).initialise(party.public)
-        return
-    count = max(TRIAL_ROWS * n_classes, min(n_rows, TRIAL_MOST))
-    labels = stand_in_vote(0, count, n_classes)
-    rows = take_rows(party.public, np.arange(count) % n_rows)
-    try:
-        fit_model(teacher, rows, labels, rng=np.random.default_rng(0)).predict(party.public)
-    except Exception as reason:
-        raise ModelError(
-            f"{type(teacher).__name__} cannot teach at level L2: it cannot even be trained on public rows with made-up "
-            f"labels. {reason} Choose another family, or other settings."
-        ) from reason
-
-
 def number_of_queries(queries: float, public_rows: int) -> int:
     """k: a whole number of public rows, or a fraction of them (1.0 is all, 1 is one row)."""
     if isinstance(queries, bool) or not isinstance(queries, (int, float, np.integer, np.floating)):
@@ -399,39 +364,3 @@ def ask(task: tuple[Sequence[Any], Any, int]) -> list[Labels | str]:
     """What each of one party's students says about the public rows, or why it cannot."""
     models, public, _ = task
     return predict_all(models, public)
-
-
-def describe(server: Server, votes: Votes, labels: Labels, voters: int) -> None:
-    """Write down, for the server's own report at level L0, how the vote went."""
-    cast = votes.sum(axis=1)
-    top = votes.max(axis=1)
-    ties = (votes == top[:, None]).sum(axis=1) > 1
-    figures = server.diary.figures
-    figures["voters"] = voters
-    figures["unlabelled"] = int((labels == NO_VOTE).sum())
-    figures["ties"] = int((ties & (top > 0)).sum())
-    figures["abstention_rate"] = float(np.mean(voters - cast) / voters)
-    figures["agreement_histogram"] = twentieths(top, voters)
-    figures["abstention_histogram"] = twentieths(voters - cast, voters)
-
-
-def warn_of_lost_classes(server: Server, votes: Votes, labels: Labels) -> None:
-    """Say which classes many votes are for but hardly any row is labelled with.
-
-    A row's label follows the party in the middle. Where parties' class shares differ a lot, a class that fewer than
-    half of them know well can lose every row, however many votes it has.
-    """
-    cast = votes.sum(axis=0) / max(votes.sum(), 1)
-    given = np.bincount(labels[labels != NO_VOTE], minlength=len(server.classes)) / max(len(labels), 1)
-    for label, name in enumerate(server.classes):
-        if cast[label] > LOST * given[label] and cast[label] >= 0.01:
-            server.diary.say(
-                f"Class {name!r} has {cast[label]:.1%} of the votes but is the label of only {given[label]:.1%} of the "
-                "public rows: most parties hardly know it and outvote the others. The final model may not know it."
-            )
-
-
-def twentieths(count: Labels, of: int) -> list[int]:
-    """How many queries fall into each twentieth of 0 … `of`, in whole numbers so that 3 of 5 is exactly 60 %."""
-    bins: list[int] = np.bincount(np.minimum(count * 20 // of, 19), minlength=20).tolist()
-    return bins

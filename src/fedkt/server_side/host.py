@@ -16,9 +16,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fedkt.algorithms.fedkt import FedKT, Heard
 from fedkt.algorithms.levels import cautions
 from fedkt.bundle import Bundle
@@ -27,16 +24,16 @@ from fedkt.federation import Diary, Server, seed_for
 from fedkt.locks import if_free
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.onnx_rules import Limits
-from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.parallel import cpu_clock
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Price, Statement, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
-from fedkt.report import Report, accuracies
+from fedkt.report import Report
 from fedkt.server_side.claims import dearest, largest_total
 from fedkt.server_side.final_file import write_final, write_signed
 from fedkt.server_side.inbox import Arrival, gather, not_enough, passed_over, without_reasons
+from fedkt.server_side.measure import Scores, labelled_rows, measure
 from fedkt.server_side.noise import KeptNoise, bare_reasons, kept_noise, ledger_at, open_ledger
 from fedkt.signing import SigningKey
 from fedkt.transport.folder import write_atomically
@@ -300,15 +297,6 @@ def concluded(algorithm: FedKT, server: Server, said: Sequence[Heard], noise: Ke
         raise
 
 
-@dataclass(frozen=True)
-class Scores:
-    """How the final model and each party's students do on the test rows."""
-
-    accuracy: float | None = None
-    balanced: float | None = None
-    parties: dict[str, float] | None = None
-
-
 @contextmanager
 def sole_server(result: Path) -> Iterator[None]:
     """No other server writes into this result folder inside the block; their files would mix."""
@@ -324,36 +312,6 @@ def sole_server(result: Path) -> Iterator[None]:
         if not there:
             with suppress(OSError):
                 result.rmdir()
-
-
-def measure(final: OnnxModel, heard: Sequence[Bundle], X: Any, y: Any) -> Scores:
-    """Accuracy of the final model, and of each party's students on their own (the mean over its students)."""
-    plain, balanced = accuracies([final], X, y)
-    alone: dict[str, float] = {}
-    for bundle in heard:
-        answers = [each for each in labels_of(bundle, X) if not isinstance(each, str)]
-        if answers:
-            alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
-    return Scores(plain[0], balanced[0], alone)
-
-
-def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
-    """The class that each of a party's students votes for, never "not mine"; or why it says nothing.
-
-    Where probabilities vote, theirs are asked for: a label beside them counts for nothing.
-    """
-    if not bundle.soft:
-        return predict_all(bundle.models, X)
-    said = probabilities_of_all(bundle.models, X, bundle.n_outputs)
-    return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in said]
-
-
-def labelled_rows(plan: Plan, path: Path, diary: Diary) -> tuple[Any, Any]:
-    """The rows and class indices of a labelled file; what is odd about its values is noted."""
-    table = plan.columns.read(path)
-    X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
-    diary.notes.extend(plan.columns.unseen_notes(table))
-    return X, y
 
 
 def reruns(ledger: Ledger) -> tuple[str, ...]:

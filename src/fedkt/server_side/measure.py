@@ -1,0 +1,57 @@
+"""How the final model and each party's students do on labelled rows of the server's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.bundle import Bundle
+from fedkt.federation import Diary
+from fedkt.models.exchange import OnnxModel
+from fedkt.models.prediction import predict_all, probabilities_of_all
+from fedkt.plan import Plan
+from fedkt.report import accuracies
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How the final model and each party's students do on the test rows."""
+
+    accuracy: float | None = None
+    balanced: float | None = None
+    parties: dict[str, float] | None = None
+
+
+def measure(final: OnnxModel, heard: Sequence[Bundle], X: Any, y: Any) -> Scores:
+    """Accuracy of the final model, and of each party's students on their own (the mean over its students)."""
+    plain, balanced = accuracies([final], X, y)
+    alone: dict[str, float] = {}
+    for bundle in heard:
+        answers = [each for each in labels_of(bundle, X) if not isinstance(each, str)]
+        if answers:
+            alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
+    return Scores(plain[0], balanced[0], alone)
+
+
+def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
+    """The class that each of a party's students votes for, never "not mine"; or why it says nothing.
+
+    Where probabilities vote, theirs are asked for: a label beside them counts for nothing.
+    """
+    if not bundle.soft:
+        return predict_all(bundle.models, X)
+    said = probabilities_of_all(bundle.models, X, bundle.n_outputs)
+    return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in said]
+
+
+def labelled_rows(plan: Plan, path: Path, diary: Diary) -> tuple[Any, Any]:
+    """The rows and class indices of a labelled file; what is odd about its values is noted."""
+    table = plan.columns.read(path)
+    X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
+    diary.notes.extend(plan.columns.unseen_notes(table))
+    return X, y

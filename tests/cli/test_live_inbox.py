@@ -227,6 +227,10 @@ def test_a_party_numbers_what_replaces_its_signed_bundle_and_keeps_the_number_of
     assert ", signed, issue 41, plan " in party(folder, "north", *key, "--issue", "41").out
     assert issue_in(folder) == 41
     assert json.loads(party(folder, "north", *key, "--json").out)["issue"] == 41
+    told = party(folder, "north", *key, "--issue", "7").err
+    assert "was issue 41 and is replaced by issue 7, which is lower" in told
+    assert "lower" not in party(folder, "north", *key, "--issue", "8").err
+    party(folder, "north", *key, "--issue", "41")
     assert json.loads(fedkt("inspect", folder / "inbox" / "north.fedkt", "--json").out)["issue"] == 41
 
 

@@ -18,7 +18,7 @@ from fedkt.federation import Diary, Party
 from fedkt.parallel import Progress, rows_in
 from fedkt.party_side.claim import check_limits, claim_for, ledger_path, paid
 from fedkt.party_side.keys import check_key, read_key, write_keys
-from fedkt.party_side.outbox import check_issue, issue_in, packed_issue, sent_before
+from fedkt.party_side.outbox import check_issue, issue_in, lower_issue, packed_issue, sent_before
 from fedkt.party_side.records import check_identity, data_digest, read_records
 from fedkt.party_side.shelf import ROWS, WORK, Shelf, Steps, claim_shelf, clear, working_for
 from fedkt.plan import Plan
@@ -134,6 +134,7 @@ def run_party(
             made = plan.algorithm().party_step(party, None)
         bundle = replace(made, plan=plan.digest, counts=capped(made.counts, plan.most_rows(name)))
         path = outbox / f"{name}.fedkt"
+        diary.notes.extend(lower_issue(path, bundle, key, issue))
         packed = packed_issue(path, bundle, partial(pack, check_rows=rows, key=key, claim=claim), key, issue)
         if own.resumed and sent_before(path) == packed:
             diary.say(f"{path} was there already: an earlier run wrote it and was stopped before its end. It is whole.")

@@ -43,6 +43,17 @@ def packed_issue(
     return again if again == data else packed(replace(bundle, issue=issue + 1))
 
 
+def lower_issue(path: Path, bundle: Bundle, key: SigningKey | None, asked: int | None) -> tuple[str, ...]:
+    """A note where the issue asked for is lower than that of the bundle it replaces: a server counts the higher one."""
+    before = None if key is None or asked is None else previous(path, bundle, key)
+    if before is None or asked is None or asked >= before[1]:
+        return ()
+    return (
+        f"{path} was issue {before[1]} and is replaced by issue {asked}, which is lower: a server that has both counts "
+        f"the old one. Leave --issue out to get {before[1] + 1}.",
+    )
+
+
 def issue_in(packed: bytes, path: Path) -> int | None:
     """The issue in the bytes of a bundle that was just made."""
     return peek(packed, source=str(path), contents=False).issue

@@ -88,9 +88,10 @@ class Statement:
         if self.count_sigma is not None:
             words += f" With it every party's class counts left, with Gaussian noise (sigma {self.count_sigma:g} rows)."
         if self.total_epsilon is not None and self.releases is not None:
+            every = "the only one" if self.releases == 1 else f"all {self.releases}"
             words += (
-                f" This release alone; all {self.releases} in the ledger so far are covered by a budget of epsilon "
-                f"{rounded_up(self.total_epsilon)} at the same delta, had it been fixed before the first."
+                f" This release alone; a budget of epsilon {rounded_up(self.total_epsilon)} at the same delta, had it "
+                f"been fixed before the first, covers {every} in the ledger so far."
             )
         else:
             words += " This run alone: other runs on the same rows add to it."

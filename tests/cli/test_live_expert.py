@@ -17,7 +17,7 @@ from fedkt.models.prediction import probabilities_of_all
 from fedkt.party_side import capped
 from fedkt.plan import read_plan
 from fedkt.plan.reading import parse_plan
-from fedkt.server_side.host import labels_of
+from fedkt.server_side.measure import labels_of
 from fedkt.server_side.inbox import look
 from fedkt.server_side.inspection import describe_file
 from live_federation import NAMES, build, new_plan, party, server

@@ -17,9 +17,9 @@ from fedkt.models.prediction import probabilities_of_all
 from fedkt.party_side import capped
 from fedkt.plan import read_plan
 from fedkt.plan.reading import parse_plan
-from fedkt.server_side.measure import labels_of
 from fedkt.server_side.inbox import look
 from fedkt.server_side.inspection import describe_file
+from fedkt.server_side.measure import labels_of
 from live_federation import NAMES, build, new_plan, party, server
 
 NOISE = ("--mechanism", "laplace", "--gamma", "0.1")

@@ -262,3 +262,22 @@ def test_the_bundle_of_an_issue_is_the_same_but_for_its_number(folder):
     plain, numbered = (made(folder, "north", models, key, issue=each) for each in (0, 5))
     first, fifth = peek(plain, source="x"), peek(numbered, source="x")
     assert fifth == first.model_copy(update={"issue": 5})
+
+
+def test_of_many_files_in_a_partys_name_only_some_are_looked_into_and_its_own_first(folder):
+    key, models = key_of(folder), models_of(folder, "north")
+    for issue in range(2, 12):
+        (folder / "inbox" / f"more-{issue:02}.fedkt").write_bytes(made(folder, "north", models, key, issue))
+    arrivals = gather(read_plan(folder / "plan.toml"), folder / "inbox")
+    passed = [each.file for each in arrivals if "8 files in 'north''s name were looked into already" in each.reason]
+    # Eleven are signed by north: its own name's file and seven more are looked into.
+    assert passed == ["more-09.fedkt", "more-10.fedkt", "more-11.fedkt"]
+    assert {each.party for each in arrivals if each.bundle is not None} == set(NAMES)
+
+
+def test_a_file_that_is_touched_again_and_again_is_one_file(folder):
+    plan = read_plan(folder / "plan.toml")
+    inbox = inboxes.Inbox(plan, folder / "inbox", inboxes.limits_for(plan))
+    for second in range(inboxes.MOST_LOOKS + 2):
+        os.utime(folder / "inbox" / "north.fedkt", (second, second))
+        assert all(not each.reason for each in inbox.arrivals())

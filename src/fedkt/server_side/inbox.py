@@ -10,7 +10,6 @@ import hashlib
 import heapq
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -115,8 +114,11 @@ class Inbox:
     """Without bundles: what was refused or is not counted keeps nothing in memory."""
     held: dict[str, Arrival] = field(default_factory=dict)
     """For each party the one accepted bundle that may count."""
-    looks: Counter[str] = field(default_factory=Counter)
-    """How many files in each party's name have been looked into; where the plan has its key, files that it signed."""
+    looks: dict[str, set[str]] = field(default_factory=dict)
+    """The digests of the files in each party's name that were looked into; where it has a key, of those it signed.
+
+    By digest: a file that is touched, or carried here again, is no other file.
+    """
 
     def arrivals(self) -> list[Arrival]:
         """Every file with its verdict, those that count with their bundles."""
@@ -124,6 +126,7 @@ class Inbox:
         for path in first_files(self.folder, self.plan.names):
             mark, arrival = self._looked(path, known)
             self.verdicts[mark] = path, arrival
+        self.verdicts = dict(sorted(self.verdicts.items(), key=lambda each: each[1][0]))
         ranked = by_party([arrival for _, arrival in self.verdicts.values()])
         counted = {each.party for each in ranked if not each.reason}
         self.held = {party: each for party, each in self.held.items() if party in counted}
@@ -166,10 +169,10 @@ class Inbox:
 
 
 def first_files(folder: Path, names: Sequence[str]) -> list[Path]:
-    """The bundle files to look at, by name; of too many those that are named like a party first."""
+    """The bundle files to look at, those that are named like a party first, then by name; of too many the first."""
     waiting = (path for path in folder.iterdir() if path.suffix == ENDING and is_waiting(path))
     parties = set(names)
-    return sorted(heapq.nsmallest(MOST_FILES, waiting, key=lambda path: (path.stem not in parties, path.name)))
+    return heapq.nsmallest(MOST_FILES, waiting, key=lambda path: (path.stem not in parties, path.name))
 
 
 def marked(path: Path, file: BinaryIO) -> Mark:
@@ -192,21 +195,21 @@ def look(plan: Plan, path: Path, limits: Limits | None = None) -> Arrival:
         return unreadable(path, reason)
 
 
-def look_into(plan: Plan, file: BinaryIO, name: str, limits: Limits, looks: Counter[str] | None = None) -> Arrival:
+def look_into(
+    plan: Plan, file: BinaryIO, name: str, limits: Limits, looks: dict[str, set[str]] | None = None
+) -> Arrival:
     """The verdict on a file that is open; `looks` counts those in each party's name, and ends them."""
     size = os.fstat(file.fileno()).st_size
     data = file.read(limits.bundle_bytes + 1) if size <= limits.bundle_bytes else None
     if data is None or len(data) > limits.bundle_bytes:
         most = f"{limits.bundle_bytes:,} bytes that a party may send{limits.advice}"
         return Arrival(name, None, f"it is larger than the {most}.")
-    sender = proven_sender(data, name, limits, plan.keys)
-    if looks is not None and sender is not None:
-        looks[sender] += 1
-        if looks[sender] > MOST_LOOKS:
-            reason = (
-                f"{MOST_LOOKS} files in {sender!r}'s name were looked into already. Keep one of them in the folder."
-            )
-            return Arrival(name, sender, reason, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    if looks is not None and (sender := proven_sender(data, name, limits, plan.keys)) is not None:
+        digest, known = hashlib.sha256(data).hexdigest(), looks.setdefault(sender, set())
+        if digest not in known and len(known) >= MOST_LOOKS:
+            reason = f"{MOST_LOOKS} files in {sender!r}'s name were looked into already. Keep one in the folder."
+            return Arrival(name, sender, reason, bytes=len(data), sha256=digest)
+        known.add(digest)
     return judge(plan, data, name, limits)
 
 

@@ -165,7 +165,7 @@ def table(found: Sequence[Found]) -> str:
 
 def write_readme(found: Sequence[Found]) -> None:
     """Put the kept result where README.md shows it."""
-    from fedkt.experiments.tables import replace_between
+    from fedkt.lab.tables import replace_between
 
     readme = HERE / "README.md"
     text = readme.read_text(encoding="utf-8")

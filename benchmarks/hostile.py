@@ -26,9 +26,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from fedkt.live.final_file import read_final
+from fedkt.live.inbox import gather, judge, limits_for, look
 from fedkt.plan import Plan, read_plan
-from fedkt.server_side.final_file import read_final
-from fedkt.server_side.inbox import gather, judge, limits_for, look
 from live_federation import build, party
 
 MB = 2**20

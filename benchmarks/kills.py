@@ -26,9 +26,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from fedkt.cli import main as command
+from fedkt.live.final_file import read_final
+from fedkt.live.inbox import look
 from fedkt.plan import read_plan
-from fedkt.server_side.final_file import read_final
-from fedkt.server_side.inbox import look
 from live_federation import NAMES, build, new_plan, party
 
 NOISE = {

@@ -52,8 +52,8 @@ PARTIES, PARTITION, BETA, PARTITIONS, SUBSETS, SEED = 10, "balanced", 0.5, 2, 5,
 def fedkt_one_way(way: str, epochs: int | None, data_dir: Path | None) -> dict[str, Any]:
     """Accuracies of one whole run (in a process of its own)."""
     from fedkt.data import load
-    from fedkt.experiments.runner import assemble, draw_parties, run
-    from fedkt.experiments.setting import Setting
+    from fedkt.lab.runner import assemble, draw_parties, run
+    from fedkt.lab.setting import Setting
 
     setting = Setting(
         "mnist",
@@ -154,7 +154,7 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
             runs[way].append(in_a_process("--way", way, *options))
             print(f"round {number + 1}, {way}: {runs[way][-1]}", file=sys.stderr)
     speeds = in_a_process("--way", "speeds", "--rounds", str(asked.rounds))["speeds"]
-    from fedkt.versions import versions
+    from fedkt.system.versions import versions
 
     medians = {way: {figure: median(run[figure] for run in runs[way]) for figure in runs[way][0]} for way in WAYS}
     return {
@@ -241,7 +241,7 @@ def rounds_in_words(number: int) -> str:
 
 def write_readme() -> None:
     """Put the kept result where README.md shows it."""
-    from fedkt.experiments.tables import replace_between
+    from fedkt.lab.tables import replace_between
 
     kept = json.loads(RESULT.read_text(encoding="utf-8"))
     text = README.read_text(encoding="utf-8")

@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_limits
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.pate import CUT, STUDY, TEACH, cut
 from fedkt.data import DATASETS, load
-from fedkt.experiments.runner import assemble, draw_parties
-from fedkt.experiments.setting import Setting
 from fedkt.federation import Server, seed_for, simulate
+from fedkt.lab.runner import assemble, draw_parties
+from fedkt.lab.setting import Setting
 from fedkt.models.base import prepared
 from fedkt.models.catalogue import roles
 from fedkt.report import versions

@@ -21,11 +21,11 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import make_classification
 
-from fedkt import walls
 from fedkt.models import sandbox
 from fedkt.models.base import fit_model
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.exchange import to_onnx
+from fedkt.system import walls
 
 FAMILIES = ("tree", "forest", "logistic", "naive-bayes")
 EVERY, LIMITS_ONLY = "walls.raise_walls(**bounds)", 'walls.raise_walls(("limits",), **bounds)'
@@ -39,7 +39,8 @@ def without_walls(folder: Path) -> Path:
     program = folder / "models" / sandbox.CHILD.name
     program.parent.mkdir()
     program.write_text(changed, encoding="utf-8")
-    shutil.copy(walls.__file__, folder / "walls.py")
+    (folder / "system").mkdir()
+    shutil.copy(walls.__file__, folder / "system" / "walls.py")
     return program
 
 

@@ -38,7 +38,7 @@ def read_graph(data: bytes) -> object:
 
 def read_card(data: bytes) -> object:
     """What a final model says about itself."""
-    from fedkt.server_side.final_file import parse_card
+    from fedkt.live.final_file import parse_card
 
     return parse_card(data, "final.onnx")
 
@@ -52,12 +52,12 @@ def read_plan(data: bytes) -> object:
 
 def read_ledger(data: bytes) -> object:
     """A ledger file without its head."""
-    from fedkt.privacy.book import Book
+    from fedkt.privacy.ledger_file import LedgerFile
 
     with tempfile.TemporaryDirectory(dir=_folder()) as folder:
         path = Path(folder) / "ledger"
         path.write_bytes(data)
-        return Book.open(path, create=False)
+        return LedgerFile.open(path, create=False)
 
 
 def read_table(data: bytes, ending: str) -> object:

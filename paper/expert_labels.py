@@ -25,12 +25,12 @@ from fedkt.algorithms.expert import counted, doubted
 from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
 from fedkt.data.partition import partition as deal
-from fedkt.experiments.runner import assemble, draw_parties
-from fedkt.experiments.setting import Setting
-from fedkt.experts import pooled_posterior, pulled_back, pulled_to, rows_of_one, shares_of
-from fedkt.federation import Party, Server, play, seed_for
+from fedkt.federation import Party, Server, run_parties, seed_for
+from fedkt.lab.runner import assemble, draw_parties
+from fedkt.lab.setting import Setting
 from fedkt.models.base import one_thread
-from fedkt.transport.folder import write_atomically
+from fedkt.pooling import limit_label_drift, normalise_rows, pooled_posterior, pulled_to, shares_of
+from fedkt.system.files import write_atomically
 from fedkt.votes import winners
 
 RESULTS = Path(__file__).parent / "results" / "expert-labels.json"
@@ -132,7 +132,7 @@ def taught(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.nda
     for party in parties:
         party.shelf.clear()
     with one_thread():
-        bundles = [bundle for bundle, _ in play(algorithm, parties, None, jobs=1, progress=None)]
+        bundles = [bundle for bundle, _ in run_parties(algorithm, parties, None, jobs=1, progress=None)]
         voting, opinions = algorithm.opinions(task.server, bundles)
     return opinions, counted(voting)
 
@@ -145,14 +145,14 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
 
     def weighed(said: list[np.ndarray], numbers: np.ndarray, *, calibrated: bool = False) -> float:
         pooled = pooled_posterior(said, shares_of(numbers))
-        return right(pooled if calibrated else pulled_back(pooled)[0])
+        return right(pooled if calibrated else limit_label_drift(pooled)[0])
 
     algorithm = ExpertFedKT(task.model)
     opinions, counts = taught(task, algorithm)
     as_it_is = partial(weighed, calibrated=algorithm.calibrated())
     of_labels, _ = taught(task, StudentsOfLabels(task.model))
     hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
-    named = [doubted(said, own) for said, own in zip(hard, rows_of_one(counts), strict=True)]
+    named = [doubted(said, own) for said, own in zip(hard, normalise_rows(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
     each = np.arange(len(counts))[:, None]
     fooled = [as_it_is(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
@@ -165,7 +165,7 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
         "never pulled back": right(untouched),
         "always pulled back": weighed(opinions, counts),
         "pulled back to what parties name on rows of their own": right(
-            pulled_to(untouched, named_shares(opinions, rows_of_one(untouched @ shares_of(counts).T)))
+            pulled_to(untouched, named_shares(opinions, normalise_rows(untouched @ shares_of(counts).T)))
         ),
         "pulled back to the parties' prior": right(pulled_to(untouched, counts.sum(axis=0) / counts.sum())),
         "counts rounded to powers of two": as_it_is(opinions, rounded),

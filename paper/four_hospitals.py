@@ -26,7 +26,7 @@ import numpy as np
 
 from fedkt.data import find_file
 from fedkt.data.dataset import split_rows_within
-from fedkt.experiments.results import append_line
+from fedkt.lab.results import append_line
 from fedkt.models.base import fit_model
 from fedkt.models.catalogue import as_estimator
 from fedkt.plan import read_plan

@@ -16,10 +16,10 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from fedkt.data import load
-from fedkt.experiments.results import stored
-from fedkt.experiments.runner import draw_parties
-from fedkt.experiments.setting import Setting
-from fedkt.transport.folder import write_atomically
+from fedkt.lab.results import stored
+from fedkt.lab.runner import draw_parties
+from fedkt.lab.setting import Setting
+from fedkt.system.files import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 BLIND = 0.2

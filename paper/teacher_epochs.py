@@ -15,12 +15,12 @@ import numpy as np
 
 from fedkt.algorithms.pate import CUT, cut
 from fedkt.data import load
-from fedkt.experiments.runner import assemble, draw_parties
-from fedkt.experiments.setting import Setting
+from fedkt.lab.runner import assemble, draw_parties
+from fedkt.lab.setting import Setting
 from fedkt.models.catalogue import as_estimator
-from fedkt.models.ensemble import Problem, fit_group, suited
-from fedkt.transport.folder import write_atomically
-from fedkt.versions import versions
+from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows
+from fedkt.system.files import write_atomically
+from fedkt.system.versions import versions
 
 RESULTS = Path(__file__).parent / "results" / "teacher-epochs.json"
 EPOCHS = (10, 30, 100, None)
@@ -40,8 +40,8 @@ def main() -> None:
             piece = cut(len(party.y), setting.subsets, party.rng(0, CUT))[0]
             others = np.setdiff1d(np.arange(len(party.y)), piece)
             for epochs in EPOCHS:
-                network = suited(as_estimator(setting.model), data.X_public, data.image).set_params(epochs=epochs)
-                problem = Problem(network, party.X, party.y[piece], np.random.default_rng(0), piece)
+                network = fit_to_rows(as_estimator(setting.model), data.X_public, data.image).set_params(epochs=epochs)
+                problem = TrainingTask(network, party.X, party.y[piece], np.random.default_rng(0), piece)
                 model = fit_group([problem], len(data.classes))[0]
                 accuracy = float(np.mean(model.predict(party.X[others]) == party.y[others]))
                 seen = network.recipe.epochs_for(len(piece))

@@ -23,14 +23,14 @@ from typing import Any
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.data import Dataset, load
-from fedkt.experiments.results import append_line, read_lines
-from fedkt.experiments.runner import assemble, draw_parties
-from fedkt.experiments.setting import Setting
-from fedkt.experiments.tuning import best_settings, lay_aside
 from fedkt.federation import Server, seed_for, simulate
+from fedkt.lab.results import append_line, read_lines
+from fedkt.lab.runner import assemble, draw_parties
+from fedkt.lab.setting import Setting
+from fedkt.lab.tuning import best_settings, lay_aside
 from fedkt.models.catalogue import trained_for
 from fedkt.report import accuracies
-from fedkt.versions import versions
+from fedkt.system.versions import versions
 
 RESULTS = Path(__file__).parent / "results" / "tuning.jsonl"
 DATASETS = ("mnist", "svhn")

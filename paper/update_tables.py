@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fedkt.experiments.curves import save_curves
-from fedkt.experiments.network_tables import epochs_table, networks_table, teacher_epochs_table
-from fedkt.experiments.private_tables import load_rows, paper_table, summary
-from fedkt.experiments.results import read_lines, stored
-from fedkt.experiments.tables import (
+from fedkt.lab.curves import save_curves
+from fedkt.lab.network_tables import epochs_table, networks_table, teacher_epochs_table
+from fedkt.lab.private_tables import load_rows, paper_table, summary
+from fedkt.lab.results import read_lines, stored
+from fedkt.lab.tables import (
     effectiveness,
     effectiveness_table,
     expert_counts_table,
@@ -28,7 +28,7 @@ from fedkt.experiments.tables import (
     seed_table,
     traffic_table,
 )
-from fedkt.experiments.tuning import pull_table, tuned_table
+from fedkt.lab.tuning import pull_table, tuned_table
 from fedkt.paper.markdown import beside_in_markdown, table_in_markdown, verdicts_in_markdown
 from fedkt.paper.outcome import Table
 from fedkt.paper.private_curve import curve_of
@@ -37,7 +37,7 @@ from fedkt.paper.private_curve_tables import reach_table as private_reach_table
 from fedkt.paper.private_pictures import save_accuracy_by_epsilon
 from fedkt.paper.work import overview
 from fedkt.paper.work import tables as all_tables
-from fedkt.transport.folder import write_atomically
+from fedkt.system.files import write_atomically
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "paper" / "results"

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 from fedkt.algorithms import pate
-from fedkt.party_side import run_party
+from fedkt.live.party import run_party
 from fedkt.plan import make_plan
 
 N_ROWS, PLACE = 36, 4
@@ -200,7 +200,7 @@ def played(folder: Path, plan, public: Path, column: str | None, kind: str, own:
     folder.mkdir()
     data = KINDS[kind][0](folder / "north", own)
     teachers, votes = {}, []
-    asked, release = pate.train_and_ask, pate.Ballots.votes.func
+    asked, release = pate.train_and_ask, pate.TeacherVotes.votes.func
 
     def listening(problems, *rest, **named):
         for place, answer in asked(problems, *rest, **named):
@@ -209,14 +209,14 @@ def played(folder: Path, plan, public: Path, column: str | None, kind: str, own:
             teachers[problems[place].who] = learned + said
             yield place, answer
 
-    def counting(ballots):
-        counted = release(ballots)
+    def counting(teacher_votes):
+        counted = release(teacher_votes)
         votes.extend(counted)
         return counted
 
     hook = cached_property(counting)
-    hook.__set_name__(pate.Ballots, "votes")
-    with mock.patch.object(pate, "train_and_ask", listening), mock.patch.object(pate.Ballots, "votes", hook):
+    hook.__set_name__(pate.TeacherVotes, "votes")
+    with mock.patch.object(pate, "train_and_ask", listening), mock.patch.object(pate.TeacherVotes, "votes", hook):
         places = {"data": data, "public": public, "outbox": folder / "outbox", "work": folder / "work"}
         sent = run_party(plan, "north", **places, identity=column)
     manifest = peek(sent.path.read_bytes(), source="north").model_dump(mode="json")

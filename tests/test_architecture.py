@@ -11,27 +11,21 @@ SOURCE = Path(__file__).parent.parent / "src" / "fedkt"
 
 ALLOWED = {
     "errors": set(),
-    "files": set(),
-    "locks": set(),
-    "versions": set(),
-    "walls": set(),
+    "system": set(),
     "votes": set(),
-    "experts": set(),
-    "parallel": set(),
-    "transport": {"files", "locks"},
-    "signing": {"errors"},
-    "privacy": {"errors", "files", "locks", "votes"},
-    "models": {"errors", "walls"},
-    "data": {"errors", "files", "walls"},
-    "bundle": {"errors", "models", "signing", "versions"},
-    "federation": {"errors", "bundle", "parallel", "privacy", "votes"},
-    "algorithms": {"errors", "bundle", "experts", "federation", "parallel", "votes", "privacy", "models"},
-    "plan": {"errors", "files", "algorithms", "models", "privacy", "data", "signing"},
-    "report": {"errors", "algorithms", "federation", "models", "privacy", "data", "versions", "votes"},
+    "pooling": set(),
+    "privacy": {"errors", "system", "votes"},
+    "models": {"errors", "system"},
+    "data": {"errors", "system"},
+    "bundle": {"errors", "models", "system"},
+    "federation": {"errors", "bundle", "privacy", "system", "votes"},
+    "algorithms": {"errors", "bundle", "federation", "models", "pooling", "privacy", "system", "votes"},
+    "plan": {"errors", "algorithms", "bundle", "data", "models", "privacy", "system"},
+    "report": {"errors", "algorithms", "data", "federation", "models", "privacy", "system", "votes"},
 }
 BASE = set(ALLOWED)
-ALLOWED |= {part: BASE for part in ("estimator", "experiments", "party_side", "server_side")}
-ALLOWED["paper"] = BASE | {"experiments"}
+ALLOWED |= {part: BASE for part in ("estimator", "lab", "live")}
+ALLOWED["paper"] = BASE | {"lab"}
 ALLOWED["cli"] = set(ALLOWED)
 
 HEAVY = {"torch", "xgboost", "lightgbm"}
@@ -75,7 +69,7 @@ def test_the_runtime_is_imported_in_one_place_only():
     assert found == ["sandbox_child.py"]
 
 
-@pytest.mark.parametrize("name", ["data/parquet_child", "models/sandbox_child", "models/wall_acts", "walls"])
+@pytest.mark.parametrize("name", ["data/parquet_child", "models/sandbox_child", "models/wall_acts", "system/walls"])
 def test_what_runs_behind_walls_imports_nothing_of_fedkt(name):
     assert [each for each in imported(SOURCE / f"{name}.py") if each.split(".")[0] == "fedkt"] == []
 

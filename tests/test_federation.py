@@ -12,7 +12,7 @@ from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel
-from fedkt.parallel import in_parallel
+from fedkt.system.parallel import in_parallel
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))

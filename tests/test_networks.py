@@ -19,12 +19,12 @@ from torch import nn
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, Solo
-from fedkt.algorithms.pate import CUT, cut, suited_roles
+from fedkt.algorithms.pate import CUT, cut, fit_roles_to_rows
 from fedkt.algorithms.training import train_models
 from fedkt.errors import ConfigurationError, DataError, ModelError
-from fedkt.experiments.runner import run
-from fedkt.experiments.setting import Setting
 from fedkt.federation import Party, Server, simulate
+from fedkt.lab.runner import run
+from fedkt.lab.setting import Setting
 from fedkt.models.catalogue import trained_for
 from fedkt.models.ensemble import grouped
 from fedkt.models.neural.classifier import NeuralClassifier
@@ -114,7 +114,7 @@ def test_a_record_touches_no_teacher_but_its_own():
         y[piece] = 0
         y[piece[0]] = label
         algorithm = FedKT(NeuralClassifier(epochs=60, batch_size=8), partitions=1, subsets=8)
-        problems = algorithm.lessons(member, suited_roles(algorithm.chosen(member.model), member))[0].teachers
+        problems = algorithm.lessons(member, fit_roles_to_rows(algorithm.chosen(member.model), member))[0].teachers
         return grouped(problems, 10), train_models(problems, 10)
 
     (groups, before), (same, after) = teachers(0), teachers(1)

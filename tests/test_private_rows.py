@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pytest
 
-from fedkt.parallel import in_parallel, rows_in
+from fedkt.system.parallel import in_parallel, rows_in
 from live_federation import build, party
 
 SHARED = Path("/dev/shm")
@@ -21,7 +21,7 @@ import sys, time
 from contextlib import nullcontext
 from pathlib import Path
 import numpy as np
-from fedkt.parallel import in_parallel, rows_in
+from fedkt.system.parallel import in_parallel, rows_in
 
 def wait(task):
     Path(sys.argv[1], f"seen-{task[1]}").write_text(str(getattr(task[0], "filename", "")))

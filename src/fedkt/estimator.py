@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from fedkt.algorithms import fedkt_with
-from fedkt.algorithms.levels import cautions, default_voting
+from fedkt.algorithms.calibration import cautions, default_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows

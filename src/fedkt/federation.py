@@ -17,9 +17,9 @@ import numpy as np
 
 from fedkt.bundle import Bundle, Label
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.parallel import Progress, cpu_clock, in_parallel
 from fedkt.privacy import Ledger
 from fedkt.privacy.stream import Stream
+from fedkt.system.parallel import Progress, cpu_clock, in_parallel
 from fedkt.votes import Labels
 
 PARTICIPATION = 0x9A27
@@ -116,7 +116,7 @@ class Algorithm(ABC):
     participation: float = 1.0
     """The share of the parties that take part in a round, drawn anew each time."""
 
-    def opening(self, server: Server) -> Bundle | None:
+    def initial_broadcast(self, server: Server) -> Bundle | None:
         """What the server sends before the first round, None for nothing."""
         return None
 
@@ -124,7 +124,7 @@ class Algorithm(ABC):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """What one party does with its data; the result is all it sends."""
 
-    def together(self, parties: Sequence[Party]) -> bool:
+    def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Whether a simulation does better to play all parties at once (`party_steps`) than one after the other."""
         return False
 
@@ -204,15 +204,19 @@ def simulate(
     started, cpu_started = time.perf_counter(), cpu_clock()
     members = [pool(parties)] if algorithm.pooled else list(parties)
     first = 0 if resume is None else resume.rounds
-    broadcast = algorithm.opening(server) if resume is None else resume.broadcast
+    broadcast = algorithm.initial_broadcast(server) if resume is None else resume.broadcast
     if resume is not None:
         for member in members:
             member.shelf.update(resume.shelves.get(member.name, {}))
     diaries: dict[str, Diary] = {}
     bundles: tuple[Bundle, ...] = ()
     for number in range(first, algorithm.rounds):
-        acting = [replace(party, round=number) for party in drawn(members, algorithm.participation, server, number)]
-        results = play(algorithm, acting, broadcast, jobs=jobs, progress=part_of(progress, number, algorithm.rounds))
+        acting = [
+            replace(party, round=number) for party in sample_parties(members, algorithm.participation, server, number)
+        ]
+        results = run_parties(
+            algorithm, acting, broadcast, jobs=jobs, progress=round_progress(progress, number, algorithm.rounds)
+        )
         bundles = tuple(bundle for bundle, _ in results)
         diaries |= {bundle.sender: diary for bundle, diary in results}
         sent = broadcast
@@ -234,22 +238,22 @@ def simulate(
     )
 
 
-def play(
+def run_parties(
     algorithm: Algorithm, acting: list[Party], broadcast: Bundle | None, *, jobs: int, progress: Progress | None
 ) -> list[tuple[Bundle, Diary]]:
     """One round of the parties: what each sends, and what it wrote down."""
     # A single party (a pooled bound) spreads its own models over the cores; several are spread themselves.
     if len(acting) == 1:
-        return [take_turn((algorithm, replace(acting[0], jobs=jobs, progress=progress), broadcast))]
-    if algorithm.together(acting):
+        return [run_party_step((algorithm, replace(acting[0], jobs=jobs, progress=progress), broadcast))]
+    if algorithm.batches_parties(acting):
         sent = algorithm.party_steps(acting, broadcast, jobs=jobs, progress=progress)
         return [(bundle, party.diary) for bundle, party in zip(sent, acting, strict=True)]
     turns = [(algorithm, replace(party, jobs=1, progress=None), broadcast) for party in acting]
     sizes = [len(party.y) for party in acting]
-    return list(in_parallel(take_turn, turns, jobs=jobs, sizes=sizes, progress=progress))
+    return list(in_parallel(run_party_step, turns, jobs=jobs, sizes=sizes, progress=progress))
 
 
-def drawn(parties: list[Party], participation: float, server: Server, number: int) -> list[Party]:
+def sample_parties(parties: list[Party], participation: float, server: Server, number: int) -> list[Party]:
     """The parties that take part in a round."""
     count = max(1, round(participation * len(parties)))
     if count == len(parties):
@@ -258,14 +262,14 @@ def drawn(parties: list[Party], participation: float, server: Server, number: in
     return [parties[place] for place in np.sort(chosen)]
 
 
-def part_of(progress: Progress | None, number: int, rounds: int) -> Progress | None:
+def round_progress(progress: Progress | None, number: int, rounds: int) -> Progress | None:
     """Progress within one of several rounds, as progress of them all."""
     if progress is None or rounds == 1:
         return progress
     return lambda done, total: progress(number * total + done, rounds * total)
 
 
-def take_turn(turn: tuple[Algorithm, Party, Bundle | None]) -> tuple[Bundle, Diary]:
+def run_party_step(turn: tuple[Algorithm, Party, Bundle | None]) -> tuple[Bundle, Diary]:
     """One party's step, with what it wrote down meanwhile (it may have run in another process)."""
     algorithm, party, broadcast = turn
     return algorithm.party_step(party, broadcast), party.diary
@@ -278,7 +282,7 @@ def pool(parties: Sequence[Party]) -> Party:
         first,
         name="all parties pooled",
         model=None,
-        X=stacked([party.X for party in parties]),
+        X=stack_rows([party.X for party in parties]),
         y=np.concatenate([party.y for party in parties]),
         ids=None,
         diary=Diary(),
@@ -287,7 +291,7 @@ def pool(parties: Sequence[Party]) -> Party:
     )
 
 
-def stacked(tables: Sequence[Any]) -> Any:
+def stack_rows(tables: Sequence[Any]) -> Any:
     """Arrays, sparse matrices or data frames, one below the other."""
     if hasattr(tables[0], "iloc"):
         import pandas

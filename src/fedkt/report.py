@@ -12,7 +12,7 @@ from fedkt.errors import DataError
 from fedkt.federation import Outcome
 from fedkt.models.prediction import predict_all
 from fedkt.privacy import statement
-from fedkt.versions import versions as versions
+from fedkt.system.versions import versions as versions
 from fedkt.votes import NO_VOTE, Labels
 
 SHOWN_WEIGHTS = 10

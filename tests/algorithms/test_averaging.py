@@ -64,12 +64,12 @@ def trained_alone(model, party, start, number=0):
 
 
 def test_fedavg_of_one_party_is_training_alone():
-    start = weights_in(FedAvg(ADAM).opening(server()))
+    start = weights_in(FedAvg(ADAM).initial_broadcast(server()))
     assert_close(final_weights(FedAvg(ADAM), SIZES[:1]), trained_alone(ADAM, parties()[0], start))
 
 
 def test_fedavg_weighs_the_parties_by_their_rows():
-    start = weights_in(FedAvg(ADAM).opening(server()))
+    start = weights_in(FedAvg(ADAM).initial_broadcast(server()))
     alone = [trained_alone(ADAM, party, start) for party in parties()]
     expected = [(90 * a + 30 * b + 80 * c) / 200 for a, b, c in zip(*alone, strict=True)]
     assert_close(final_weights(FedAvg(ADAM)), expected)
@@ -77,7 +77,7 @@ def test_fedavg_weighs_the_parties_by_their_rows():
 
 def test_every_round_shuffles_anew():
     party = parties()[0]
-    weights = weights_in(FedAvg(ADAM).opening(server()))
+    weights = weights_in(FedAvg(ADAM).initial_broadcast(server()))
     for number in range(2):
         weights = trained_alone(ADAM, party, weights, number)
     assert_close(final_weights(FedAvg(ADAM, rounds=2), SIZES[:1]), weights, atol=1e-4)
@@ -119,7 +119,7 @@ def like(model, **changed):
 def test_fedprox_with_an_endless_pull_stays_at_the_weights_that_were_sent():
     """With SGD and steps of 1/μ, every step begins anew at what was sent, however many there are."""
     many = like(SGD, learning_rate=1e-3, epochs=50)
-    start = weights_in(FedProx(many).opening(server()))
+    start = weights_in(FedProx(many).initial_broadcast(server()))
 
     def moved(algorithm):
         return max(np.abs(a - b).max() for a, b in zip(final_weights(algorithm), start, strict=True))
@@ -132,7 +132,7 @@ def test_fedprox_with_an_endless_pull_stays_at_the_weights_that_were_sent():
 def test_fedproxs_second_step_by_hand(spans):
     """w₂ = w₁ − η (g(w₁) + μ (w₁ − w₀)), one batch a step."""
     two_steps, rate, mu = like(SGD, epochs=2, batch_size=100), 1e-2, 3.0
-    start = weights_in(FedProx(two_steps).opening(server()))
+    start = weights_in(FedProx(two_steps).initial_broadcast(server()))
     sent = simulate(FedProx(two_steps, mu=mu), parties(spans), server()).bundles
     for party, bundle in zip(parties(spans), sent, strict=True):
         first = [w - rate * step_of(two_steps, party, start, place) for place, w in enumerate(start)]
@@ -150,7 +150,7 @@ def test_fedprox_pulls_the_parties_together():
 
 
 def test_scaffolds_first_round_is_a_mean_of_sgd_in_which_every_party_counts_once():
-    start = weights_in(FedAvg(SGD).opening(server()))
+    start = weights_in(FedAvg(SGD).initial_broadcast(server()))
     alone = [trained_alone(SGD, party, start) for party in parties()]
     once = [sum(each) / 3 for each in zip(*alone, strict=True)]
     assert_close(final_weights(Scaffold(SGD, learning_rate=1e-2)), once)
@@ -172,7 +172,7 @@ def test_scaffolds_control_variates_have_the_servers_as_their_mean(share):
 
 def test_scaffolds_first_control_variate_is_the_mean_gradient_on_the_way():
     algorithm, member = Scaffold(SGD, learning_rate=1e-2), parties()[1]
-    start = algorithm.opening(server())
+    start = algorithm.initial_broadcast(server())
     sent = algorithm.party_step(member, start)
     steps = 4 * 1  # thirty rows are one batch of 32, four times
     for moved, control in zip(weights_in(sent), member.shelf[CONTROL], strict=True):
@@ -209,7 +209,7 @@ def step_of(model, party, weights, place):
 
 
 def test_feddf_of_one_party_is_a_distillation_of_its_model():
-    start = weights_in(FedDF(ADAM).opening(server()))
+    start = weights_in(FedDF(ADAM).initial_broadcast(server()))
     alone = trained_alone(ADAM, parties()[0], start)
     seed = int(server().rng(0, STUDY).integers(2**31 - 1))
     twin = with_weights(ADAM, X, 3, alone).set_params(random_state=seed, warm_start=True, epochs=3, learning_rate=2e-3)
@@ -219,7 +219,7 @@ def test_feddf_of_one_party_is_a_distillation_of_its_model():
 
 
 def test_feddf_teaches_the_softmax_of_the_parties_mean_logits(monkeypatch):
-    start = weights_in(FedDF(ADAM).opening(server()))
+    start = weights_in(FedDF(ADAM).initial_broadcast(server()))
     alone = [with_weights(ADAM, X, 3, trained_alone(ADAM, party, start)) for party in parties()]
     taught = []
     monkeypatch.setattr(NeuralClassifier, "fit_soft", lambda self, X, soft: taught.append(soft) or self)
@@ -323,7 +323,7 @@ def test_scaffold_counts_the_steps_that_were_taken():
 
     model = like(SGD, module=normalising, epochs=2)
     algorithm, member = Scaffold(model, learning_rate=1e-2), parties(((0, 33),))[0]
-    start = algorithm.opening(server())
+    start = algorithm.initial_broadcast(server())
     sent = algorithm.party_step(member, start)
     moved, control = weights_in(sent)[0], member.shelf[CONTROL][0]
     np.testing.assert_allclose(control, -moved / (2 * 1e-2), rtol=1e-4)

@@ -10,8 +10,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
+from fedkt.algorithms.calibration import calibrated, count_noise
 from fedkt.algorithms.expert import describe
-from fedkt.algorithms.levels import calibrated, count_noise
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, seed_for, simulate

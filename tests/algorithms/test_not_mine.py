@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fedkt.algorithms.background_class import claimed
 from scipy.sparse import csr_array
 from scipy.stats import multivariate_normal
 from sklearn.ensemble import RandomForestClassifier
@@ -13,12 +14,11 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, NotMineFedKT, fedkt_with
-from fedkt.algorithms.not_mine import claimed
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, UnsuitedModel
-from fedkt.experts import rows_of_one
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel
+from fedkt.pooling import normalise_rows
 from fedkt.privacy import Laplace
 from fedkt.votes import NO_VOTE
 from skewed_parties import CLASSES, accuracy, fresh, labels_here_and_from_afar, skewed_parties
@@ -45,12 +45,12 @@ def test_with_perfect_students_the_sum_of_their_claims_is_the_posterior_of_the_p
     ).transpose(0, 2, 1)
     joint = counts[:, None, :] * densities
     public = n_public * multivariate_normal.pdf(x, public_centre, 1.2**2)
-    said = [rows_of_one(np.column_stack([each, public])) for each in joint]
+    said = [normalise_rows(np.column_stack([each, public])) for each in joint]
     # Rows that no honest sureness bound touches.
     kept = np.min([each[:, -1] for each in said], axis=0) > 2e-3
     assert kept.sum() > 50
-    together = rows_of_one(np.sum([claimed(each) for each in said], axis=0))
-    assert np.allclose(together[kept], rows_of_one(joint.sum(axis=0))[kept], atol=1e-9)
+    together = normalise_rows(np.sum([claimed(each) for each in said], axis=0))
+    assert np.allclose(together[kept], normalise_rows(joint.sum(axis=0))[kept], atol=1e-9)
 
 
 @pytest.mark.parametrize("family", ["logistic", FOREST], ids=str)
@@ -90,7 +90,7 @@ def test_two_classes_are_enough():
 
 @pytest.mark.parametrize("family", ["logistic", FOREST, "boosting"], ids=str)
 def test_the_server_makes_the_same_of_students_that_have_travelled(skewed, family):
-    one, two, _ = labels_here_and_from_afar(NotMineFedKT(family), skewed, not_mine=True)
+    one, two, _ = labels_here_and_from_afar(NotMineFedKT(family), skewed, background_class=True)
     assert np.mean(one == two) > 0.995, "up to rounding"
 
 
@@ -102,10 +102,10 @@ def test_a_bundle_of_another_voting_is_refused(skewed):
         unpack(packed, **SAID)
     other = FedKT("tree", partitions=1).party_step(fresh(parties)[1], None)
     with pytest.raises(BundleError, match="does not say how sure it is"):
-        unpack(pack(other, check_rows=server.public), **SAID, not_mine=True)
+        unpack(pack(other, check_rows=server.public), **SAID, background_class=True)
     three = pack(Bundle("p1", CLASSES, other.models, soft=True), check_rows=server.public)
     with pytest.raises(BundleError, match="refused"):
-        unpack(three, **SAID, not_mine=True)
+        unpack(three, **SAID, background_class=True)
 
 
 def test_a_student_that_only_names_a_class_is_not_heard(skewed):

@@ -88,7 +88,7 @@ def test_one_round_learns_and_says_how_wide_the_network_became():
 
 
 def test_a_party_sends_its_class_counts():
-    sent = PFNM(MODEL).party_step(parties()[0], PFNM(MODEL).opening(server()))
+    sent = PFNM(MODEL).party_step(parties()[0], PFNM(MODEL).initial_broadcast(server()))
     assert sent.arrays["counts"].tolist() == np.bincount(DIGITS[:300], minlength=10).tolist()
 
 

@@ -24,10 +24,10 @@ from fedkt.algorithms import FedKT
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import BundleError, ConfigurationError, DataError, ModelError, PlanError
 from fedkt.federation import Party, Server, seed_for, simulate
+from fedkt.live.final_file import read_final
+from fedkt.live.party import Shelf
 from fedkt.models.exchange import OnnxModel
-from fedkt.party_side import Shelf
 from fedkt.plan import read_plan
-from fedkt.server_side.final_file import read_final
 from live_federation import FAMILIES, NAMES, build, fedkt, new_plan, party, server
 
 
@@ -331,7 +331,7 @@ def test_a_bundle_that_was_zipped_again_is_a_copy_and_silences_nobody(folder):
 
 
 def test_a_bundles_identity_is_the_digest_of_its_manifest(folder):
-    from fedkt.server_side.inbox import look
+    from fedkt.live.inbox import look
 
     plan, path = read_plan(folder / "plan.toml"), folder / "inbox" / "north.fedkt"
     with zipfile.ZipFile(path) as archive:
@@ -342,7 +342,7 @@ def test_a_bundles_identity_is_the_digest_of_its_manifest(folder):
 
 
 def read_bundle_models(path, plan):
-    from fedkt.server_side.inbox import look
+    from fedkt.live.inbox import look
 
     return look(plan, path).bundle.models
 

@@ -11,11 +11,11 @@ import pytest
 
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import BundleError, ConfigurationError, DataError, ModelError, PlanError
+from fedkt.live.party import Shelf
+from fedkt.live.shelf import STATE, working_for
 from fedkt.models.exchange import OnnxModel
-from fedkt.party_side import Shelf
-from fedkt.party_side.shelf import STATE, working_for
 from fedkt.plan import make_plan, parse_plan, read_plan
-from fedkt.versions import versions
+from fedkt.system.versions import versions
 from live_federation import NAMES, build, fedkt, new_plan, party, server
 
 

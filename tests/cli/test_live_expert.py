@@ -12,14 +12,14 @@ from onnx import helper, numpy_helper
 
 from fedkt.bundle import pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
+from fedkt.live.inbox import look
+from fedkt.live.inspection import describe_file
+from fedkt.live.measure import labels_of
+from fedkt.live.party import capped
 from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import probabilities_of_all
-from fedkt.party_side import capped
 from fedkt.plan import read_plan
 from fedkt.plan.reading import parse_plan
-from fedkt.server_side.inbox import look
-from fedkt.server_side.inspection import describe_file
-from fedkt.server_side.measure import labels_of
 from live_federation import NAMES, build, new_plan, party, server
 
 NOISE = ("--mechanism", "laplace", "--gamma", "0.1")
@@ -88,7 +88,7 @@ def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monk
 
 
 def test_a_server_gives_each_party_its_part_of_the_time(federation, monkeypatch):
-    monkeypatch.setattr("fedkt.server_side.inbox.Limits", lambda: Limits(run_cpu_seconds=300))
+    monkeypatch.setattr("fedkt.live.inbox.Limits", lambda: Limits(run_cpu_seconds=300))
     (student,) = look(read_plan(federation / "plan.toml"), federation / "inbox" / "north.fedkt").bundle.models
     assert student.limits.party_cpu_seconds == 100
 
@@ -251,7 +251,7 @@ def test_an_epsilon_is_also_a_budget(tmp_path):
 
 
 def test_who_claims_to_pay_more_is_believed(tmp_path):
-    from fedkt.server_side.claims import claim_fault, dearest
+    from fedkt.live.claims import claim_fault, dearest
 
     build(tmp_path)
     private = ("--level", "L2", "--mechanism", "gaussian", "--sigma", "8", "--queries", "20", "--budget", "20")
@@ -279,7 +279,7 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
         party(tmp_path, name)
     agreed = {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features, "soft": True}
     data = (tmp_path / "inbox" / "north.fedkt").read_bytes()
-    sent = unpack(data, source="north", **agreed, not_mine=True)
+    sent = unpack(data, source="north", **agreed, background_class=True)
     assert sent.counts is None
     assert sent.models[0].n_classes == 3
     with pytest.raises(BundleError, match="refused"):

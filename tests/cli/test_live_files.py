@@ -20,9 +20,9 @@ import pytest
 from command_line import fedkt as command
 from fedkt.data.columns import Table
 from fedkt.errors import ConfigurationError, ModelError
-from fedkt.locks import try_lock, unlock
-from fedkt.server_side.final_file import Predictions, to_csv
-from fedkt.transport.folder import write_atomically
+from fedkt.live.final_file import Predictions, to_csv
+from fedkt.system.files import write_atomically
+from fedkt.system.locks import try_lock, unlock
 from live_federation import NAMES, build, fedkt, new_plan, party, server
 
 
@@ -57,8 +57,8 @@ def test_a_signed_final_model_is_taken_under_its_servers_key(finished):
 def test_a_final_model_that_its_server_did_not_sign_is_refused_before_it_is_parsed(folder, monkeypatch):
     final, key = folder / "result" / "final.onnx", folder / "server.pub"
     fedkt("keys", "new", "other", "-o", folder)
-    monkeypatch.setattr("fedkt.server_side.final_file.parse_card", lambda *_: pytest.fail("it was parsed"))
-    monkeypatch.setattr("fedkt.server_side.inspection.parse_card", lambda *_: pytest.fail("it was parsed"))
+    monkeypatch.setattr("fedkt.live.final_file.parse_card", lambda *_: pytest.fail("it was parsed"))
+    monkeypatch.setattr("fedkt.live.inspection.parse_card", lambda *_: pytest.fail("it was parsed"))
     verbs = [("inspect", final), ("predict", final, folder / "test.csv")]
     for words in verbs:
         with pytest.raises(ModelError, match=r"is not the server's .* changed on the way"):
@@ -94,7 +94,7 @@ def test_a_second_server_in_the_same_result_folder_is_refused(folder):
 
 def test_what_a_killed_process_left_half_written_is_swept_and_what_a_living_one_writes_is_not(tmp_path):
     program = (
-        "import sys, os, time; from pathlib import Path; import fedkt.transport.folder as folder\n"
+        "import sys, os, time; from pathlib import Path; import fedkt.system.files as folder\n"
         "def stuck(handle): print('writing', flush=True); time.sleep(60)\n"
         "os.fsync = stuck; folder.write_atomically(Path(sys.argv[1]), b'never')"
     )
@@ -270,7 +270,7 @@ def test_a_server_asked_to_end_while_it_waits_leaves_with_143_and_no_lock(folder
     ids=["classes", "columns", "categories", "keys"],
 )
 def test_a_final_model_of_a_hundred_thousand_faults_takes_little_memory(said, monkeypatch):
-    from fedkt.server_side import final_file
+    from fedkt.live import final_file
 
     note = json.dumps({"format": 1, "task": "t", "plan": "0" * 64, "level": "L0", "classes": ["a", "b"], **said})
     monkeypatch.setattr(final_file, "find_note", lambda *_: note)

@@ -9,13 +9,13 @@ import threading
 import pytest
 
 from fedkt.bundle import Bundle, pack, peek
+from fedkt.bundle.signing import new_key
 from fedkt.errors import BundleError, ConfigurationError
+from fedkt.live import inbox as inboxes
+from fedkt.live.inbox import gather, look
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import read_plan
-from fedkt.server_side import inbox as inboxes
-from fedkt.server_side.inbox import gather, look
-from fedkt.signing import new_key
 from live_federation import NAMES, build, fedkt, new_plan, party, server
 
 
@@ -48,7 +48,7 @@ def made(folder, name, models, key=None, issue=0):
 
 
 def key_of(folder):
-    from fedkt.party_side import read_key
+    from fedkt.live.party import read_key
 
     return read_key(folder / "north.key")
 

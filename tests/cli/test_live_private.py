@@ -15,14 +15,14 @@ import pytest
 
 from fedkt.bundle import pack
 from fedkt.errors import BundleError, ConfigurationError, FedKTError, PlanError, PrivacyError
-from fedkt.party_side import Shelf
+from fedkt.live.claims import claim_fault
+from fedkt.live.inbox import look
+from fedkt.live.kept_noise import KeptNoise
+from fedkt.live.party import Shelf
 from fedkt.plan import parse_plan, read_plan
 from fedkt.privacy import Gaussian, Laplace, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.accountant.together import price_together
-from fedkt.server_side.claims import claim_fault
-from fedkt.server_side.inbox import look
-from fedkt.server_side.noise import KeptNoise
 from live_federation import NAMES, build, fedkt, new_plan, party, server
 
 GAUSSIAN = ("--level", "L2", "--mechanism", "gaussian", "--sigma", "8", "--queries", "30")
@@ -396,7 +396,7 @@ def test_a_server_killed_before_it_wrote_anything_goes_on_without_paying_again(o
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as broken:
-        broken.setattr("fedkt.server_side.host.write_final", dies)
+        broken.setattr("fedkt.live.server.write_final", dies)
         with pytest.raises(AssertionError, match="power cut"):
             server(one)
     assert len(entries(one / LEDGER)) == 1
@@ -623,7 +623,7 @@ def test_at_L2_the_same_noise_never_gives_two_students(two, monkeypatch):
 
 def test_a_shelf_of_an_earlier_version_that_is_paid_for_is_left_to_it(two):
     from fedkt.federation import Diary
-    from fedkt.party_side.shelf import claim_shelf, read_state
+    from fedkt.live.shelf import claim_shelf, read_state
 
     plan, folder, diary = read_plan(two / "plan.toml"), two / "old", Diary()
     folder.mkdir()

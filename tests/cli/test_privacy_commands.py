@@ -11,7 +11,7 @@ import pytest
 from command_line import fedkt
 from fedkt.privacy import Gaussian, Laplace, Release
 from fedkt.privacy.accountant.gdp import from_mu
-from fedkt.privacy.book import Book, Spending
+from fedkt.privacy.ledger_file import LedgerFile, Spending
 
 PRICE = ("price", "--mechanism", "laplace", "--gamma", "0.04", "--queries", "81", "--voters", "25", "--classes", "2")
 
@@ -169,10 +169,10 @@ def test_an_audit_without_noise_is_broken():
 
 
 def spend(path, *releases):
-    book = Book.open(path)
+    ledger_file = LedgerFile.open(path)
     for who, purpose, release in releases:
-        book.append(Spending.of(release, who=who, purpose=purpose))
-    return book
+        ledger_file.append(Spending.of(release, who=who, purpose=purpose))
+    return ledger_file
 
 
 def test_the_ledger_shows_who_has_spent_what(tmp_path):

@@ -69,7 +69,7 @@ def test_the_order_of_the_parties_does_not_change_what_a_party_sends(algorithm):
         pytest.skip("a pooled bound has no parties that send")
     sent = {}
     for members in (parties(), parties()[::-1]):
-        for bundle in algorithm.party_steps(members, algorithm.opening(server())):
+        for bundle in algorithm.party_steps(members, algorithm.initial_broadcast(server())):
             before = sent.setdefault(bundle.sender, bundle)
             assert_alike(before, bundle)
 
@@ -83,7 +83,7 @@ def test_it_says_how_far_it_is(algorithm):
 def test_playing_all_parties_at_once_is_playing_each_of_them(algorithm):
     if algorithm.pooled:
         pytest.skip("a pooled bound has no parties that send")
-    opening = algorithm.opening(server())
+    opening = algorithm.initial_broadcast(server())
     at_once = algorithm.party_steps(parties(), opening)
     one_by_one = [algorithm.party_step(party, opening) for party in parties()]
     for one, other in zip(at_once, one_by_one, strict=True):

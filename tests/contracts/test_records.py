@@ -18,10 +18,10 @@ from fedkt.data.table import read_table
 from fedkt.data.values import identities_of
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party
+from fedkt.live.records import follows_classes
 from fedkt.models.base import within
 from fedkt.models.catalogue import MODELS, ONLY_IMAGES
-from fedkt.models.ensemble import Problem, fit_and_ask
-from fedkt.party_side.records import follows_classes
+from fedkt.models.ensemble import TrainingTask, fit_and_ask
 from fedkt.privacy import Gaussian, Ledger
 from one_record import KINDS, OWN_IDENTITIES, planned, played, records_for
 
@@ -126,7 +126,7 @@ def test_whatever_one_record_does_to_its_teacher_a_student_comes(teacher, value)
     public[0, 0] = 14.0
     y = (X[:, 0] > 0).astype(np.int64)
     algorithm = FedKT("tree", teacher=teacher, student="tree", level="L2", noise=Gaussian(3.0), subsets=4, partitions=2)
-    ballots = []
+    teacher_votes = []
     for place in range(2):
         own = X.copy()
         # The second record has the value, and stands alone with its class.
@@ -135,8 +135,8 @@ def test_whatever_one_record_does_to_its_teacher_a_student_comes(teacher, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert len(algorithm.party_step(party, None).models) == 2
-        ballots.append(party.ledger.votes)
-    for one, other in zip(*ballots, strict=True):
+        teacher_votes.append(party.ledger.votes)
+    for one, other in zip(*teacher_votes, strict=True):
         assert np.abs(one - other).sum(axis=1).max() <= 2
 
 
@@ -161,7 +161,7 @@ def test_a_network_that_runs_away_votes_by_the_fixed_rule_and_leaves_its_stack_a
         network = NeuralClassifier("mlp", epochs=1, normalise=None)
         subsets = enumerate(np.array_split(np.arange(60), 3))
         problems = [
-            Problem(network, rows, y[part], np.random.default_rng(number), part, may_fail=True)
+            TrainingTask(network, rows, y[part], np.random.default_rng(number), part, may_fail=True)
             for number, part in subsets
         ]
         return fit_and_ask(problems, 2, [X] * 3)

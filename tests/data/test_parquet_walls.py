@@ -83,8 +83,9 @@ def test_a_parquet_file_is_read_where_no_wall_can_be_had(tmp_path, monkeypatch):
     (tmp_path / "fedkt" / "data").mkdir(parents=True)
     child = tmp_path / "fedkt" / "data" / "parquet_child.py"
     child.write_bytes(parquet.CHILD.read_bytes())
-    source = (parquet.CHILD.parents[1] / "walls.py").read_text(encoding="utf-8")
-    (tmp_path / "fedkt" / "walls.py").write_text(
+    source = (parquet.CHILD.parents[1] / "system" / "walls.py").read_text(encoding="utf-8")
+    (tmp_path / "fedkt" / "system").mkdir()
+    (tmp_path / "fedkt" / "system" / "walls.py").write_text(
         f"import sys\nsys.platform = 'win32'\n{source.partition('annotations')[2]}", encoding="utf-8"
     )
     monkeypatch.setattr(parquet, "CHILD", child)

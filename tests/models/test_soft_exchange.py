@@ -18,7 +18,7 @@ from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import MODELS, as_estimator
 from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
 from fedkt.models.onnx_rules import check_graph
-from fedkt.models.prediction import probabilities_of_all, says_how_sure
+from fedkt.models.prediction import has_probabilities, probabilities_of_all
 from fedkt.models.sandbox import ask_models
 
 FAMILIES = [name for name in MODELS if name not in ("cnn", "svm")]
@@ -63,8 +63,8 @@ def test_whoever_only_names_a_class_travels_as_before():
     model = fit_model(as_estimator("svm"), X, y, rng=np.random.default_rng(0))
     sent = to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
     assert not sent.soft
-    assert not says_how_sure(sent)
-    assert not says_how_sure(model)
+    assert not has_probabilities(sent)
+    assert not has_probabilities(model)
 
 
 def test_a_constant_is_certain_whatever_it_reads():

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from command_line import fedkt
-from fedkt import walls
 from fedkt.models import wall_trial
 from fedkt.models.wall_trial import ALL, try_acts
+from fedkt.system import walls
 
 if sys.platform != "linux":
     pytest.skip("only Linux has these walls", allow_module_level=True)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fedkt.cli import app
 from fedkt.data import DATASETS
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.experiments.setting import fingerprint
+from fedkt.lab.setting import fingerprint
 from fedkt.paper import private_levels
 from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
 from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, known_runs, table_of, verdicts

@@ -13,8 +13,8 @@ from fedkt.errors import PrivacyError
 from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Ledger, Release, price_together
 from fedkt.privacy.accountant import gdp, price
 from fedkt.privacy.accountant.together import _of_kind
-from fedkt.privacy.book import Book, Spending
 from fedkt.privacy.ledger import first_run, total_of
+from fedkt.privacy.ledger_file import LedgerFile, Spending
 
 DELTA = 1e-5
 PLAN = "ab" * 32
@@ -50,12 +50,12 @@ def test_a_sequence_that_only_a_rule_chosen_afterwards_accepts_is_refused(tmp_pa
     # only the first was out it was priced by another one: accepting by either proves 2δ.
     rho = 30 / 20.0**2 + 300 * 0.05**2 / 2
     budget = 1.01 * of_rho(rho, DELTA)
-    ledger = Ledger(owner="north", delta=DELTA, budget=budget, book=Book.open(tmp_path / "ledger"))
+    ledger = Ledger(owner="north", delta=DELTA, budget=budget, file=LedgerFile.open(tmp_path / "ledger"))
     figures = {"voters": 25, "classes": 2, "unit": "record", "rng": np.random.default_rng(0)}
     ledger.release(lambda: np.zeros((30, 2)), Gaussian(20.0), queries=30, **figures)
     with pytest.raises(PrivacyError, match="does not cover"):
         ledger.release(lambda: np.zeros((300, 2)), Gumbel(0.05), queries=300, **figures)
-    assert len(Book.open(tmp_path / "ledger").entries) == 1
+    assert len(LedgerFile.open(tmp_path / "ledger").entries) == 1
 
 
 def test_after_the_first_run_each_rule_has_half_of_delta():

@@ -62,8 +62,8 @@ def telling_pairs(noise, voters, classes, abstentions):
     """The laws of all neighbouring votes, in both directions, each kind once: arrays of shape (pairs, outcomes)."""
     choices = [*range(classes), None] if abstentions else range(classes)
 
-    def count(ballots):
-        return tuple(sum(ballot == each for ballot in ballots) for each in range(classes))
+    def count(teacher_votes):
+        return tuple(sum(ballot == each for ballot in teacher_votes) for each in range(classes))
 
     neighbours = {
         (count((mine, *others)), count((also, *others)))

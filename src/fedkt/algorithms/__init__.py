@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fedkt.algorithms.background_class import NotMineFedKT
 from fedkt.algorithms.centralised import Centralised
 from fedkt.algorithms.expert import ExpertFedKT
 from fedkt.algorithms.fedavg import FedAvg
@@ -12,7 +13,6 @@ from fedkt.algorithms.feddf import FedDF
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedkt_prox import FedKTProx
 from fedkt.algorithms.fedprox import FedProx
-from fedkt.algorithms.not_mine import NotMineFedKT
 from fedkt.algorithms.pate import PATE
 from fedkt.algorithms.pate_soft import SoftPATE
 from fedkt.algorithms.pfnm import PFNM

@@ -22,8 +22,8 @@ from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator
-from fedkt.models.ensemble import Problem, is_neural, suited
-from fedkt.parallel import Progress, counted
+from fedkt.models.ensemble import TrainingTask, fit_to_rows, is_neural
+from fedkt.system.parallel import Progress, progress_counter
 
 if TYPE_CHECKING:
     from fedkt.models.neural.recipe import Correction
@@ -64,14 +64,14 @@ class Averaging(Algorithm):
 
     def network(self, side: Party | Server) -> Any:
         """The untrained network, as this side's rows ask for."""
-        network = suited(as_estimator(self.model), side.public, side.image)
+        network = fit_to_rows(as_estimator(self.model), side.public, side.image)
         return network.set_params(epochs=LOCAL_EPOCHS) if network.epochs is None else network
 
-    def together(self, parties: Sequence[Party]) -> bool:
+    def batches_parties(self, parties: Sequence[Party]) -> bool:
         """The parties' networks are of one kind: a round is trained in stacks."""
         return True
 
-    def opening(self, server: Server) -> Bundle | None:
+    def initial_broadcast(self, server: Server) -> Bundle | None:
         """The common initial weights."""
         from fedkt.models.neural.ensemble import with_weights
 
@@ -96,7 +96,7 @@ class Averaging(Algorithm):
         start = weights_in(broadcast)
         network = self.network(parties[0])
         problems = [
-            Problem(
+            TrainingTask(
                 network,
                 party.X,
                 party.y,
@@ -112,7 +112,7 @@ class Averaging(Algorithm):
             problems,
             n_classes,
             jobs=jobs,
-            done=counted(progress, len(problems)),
+            done=progress_counter(progress, len(problems)),
             say=parties[0].diary.say if parties[0].round == 0 else None,
             what="local models",
         )

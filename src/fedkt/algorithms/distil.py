@@ -15,10 +15,10 @@ import numpy as np
 from fedkt.algorithms.pate import STUDY, Lesson
 from fedkt.algorithms.training import train_models
 from fedkt.errors import ModelError
-from fedkt.experts import Matrix, rows_of_one
 from fedkt.models.base import FittedModel, one_thread
-from fedkt.models.ensemble import Problem
-from fedkt.parallel import Progress, counted
+from fedkt.models.ensemble import TrainingTask
+from fedkt.pooling import Matrix, normalise_rows
+from fedkt.system.parallel import Progress, progress_counter
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class SoftLesson(Lesson):
     def said(self, teachers: Sequence[FittedModel]) -> Matrix:
         """What the teachers say of the public rows."""
         answers = [self.asked(number, teacher, self.rows) for number, teacher in enumerate(teachers)]
-        return rows_of_one(np.mean(answers, axis=0))
+        return normalise_rows(np.mean(answers, axis=0))
 
     def asked(self, number: int, teacher: FittedModel, rows: Any) -> Matrix:
         """What one teacher says of rows."""
@@ -53,13 +53,13 @@ class SoftLesson(Lesson):
             f"answer ({why}). Choose another family, or voting='consistent', which only asks for the class."
         )
 
-    def studying(self, said: Matrix) -> Problem:
+    def studying(self, said: Matrix) -> TrainingTask:
         """The student of what the teachers said."""
         party, partition = self.party, self.partition
         classes = said[:, : len(party.classes)]
         party.diary.figures.setdefault("labels", []).append((None, classes.argmax(axis=1)))
         who = f"Party {party.name!r}, the student of partition {partition + 1}"
-        return Problem(self.chosen.student, self.rows, said, party.rng(partition, STUDY), None, who)
+        return TrainingTask(self.chosen.student, self.rows, said, party.rng(partition, STUDY), None, who)
 
 
 def gives_probabilities(estimator: Any) -> bool:
@@ -73,7 +73,7 @@ def learn_distributions(lessons: Sequence[SoftLesson], *, jobs: int, progress: P
         return []
     n_outputs, say = lessons[0].n_outputs, lessons[0].party.diary.say
     teachers = [teacher for lesson in lessons for teacher in lesson.teachers]
-    done = counted(progress, len(teachers) + len(lessons))
+    done = progress_counter(progress, len(teachers) + len(lessons))
     with one_thread():
         trained = iter(train_models(teachers, n_outputs, jobs=jobs, done=done, say=say, what="teachers"))
         students = [lesson.studying(lesson.said([next(trained) for _ in lesson.teachers])) for lesson in lessons]

@@ -1,7 +1,7 @@
 """FedKT with expert voting: a party's vote on a class counts by its share of the rows of that class.
 
 In Algorithm 1 a party that has hardly seen a class votes on it like everybody else. Here each party also says how many
-rows of each class it has, and the server weighs it by that (see `fedkt.experts` for the arithmetic and what it
+rows of each class it has, and the server weighs it by that (see `fedkt.pooling` for the arithmetic and what it
 assumes). Students that give probabilities are asked for them: their fixed point is what a model of the pooled rows
 would say. One that only names a class counts as nearly sure of it. A final network learns the fixed point as it is,
 another final model the likeliest class.
@@ -19,30 +19,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.algorithms.calibration import check_voting, count_noise, default_subsets
 from fedkt.algorithms.distil import SoftLesson, gives_probabilities, learn_distributions
 from fedkt.algorithms.fedkt import Ask, FedKT, Heard, number_of_queries
-from fedkt.algorithms.levels import check_voting, count_noise, default_subsets
 from fedkt.algorithms.pate import TIES, Lesson, fingerprint, learn_students
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, PrivacyError
-from fedkt.experts import (
-    MISFIT,
-    Matrix,
-    misfit,
-    pooled_posterior,
-    pulled_back,
-    rows_of_one,
-    shares_of,
-)
 from fedkt.federation import Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
-from fedkt.models.prediction import probabilities_of_all, says_how_sure
-from fedkt.parallel import Progress, part_of
+from fedkt.models.prediction import has_probabilities, probabilities_of_all
+from fedkt.pooling import (
+    MISFIT,
+    Matrix,
+    limit_label_drift,
+    misfit,
+    normalise_rows,
+    pooled_posterior,
+    shares_of,
+)
 from fedkt.privacy import Release
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import counts_release
+from fedkt.system.parallel import Progress, sub_progress
 from fedkt.votes import winners
 
 COUNTS_STREAM = 0xC0417
@@ -120,8 +120,8 @@ class ExpertFedKT(FedKT):
         soft = [each for each in lessons if isinstance(each, SoftLesson)]
         hard = [each for each in lessons if not isinstance(each, SoftLesson)]
         models = [sum(len(each.teachers) + 1 for each in kind) for kind in (soft, hard)]
-        sure = iter(learn_distributions(soft, jobs=jobs, progress=part_of(progress, 0, sum(models))))
-        named = iter(learn_students(hard, jobs=jobs, progress=part_of(progress, models[0], sum(models))))
+        sure = iter(learn_distributions(soft, jobs=jobs, progress=sub_progress(progress, 0, sum(models))))
+        named = iter(learn_students(hard, jobs=jobs, progress=sub_progress(progress, models[0], sum(models))))
         return [next(sure if isinstance(each, SoftLesson) else named) for each in lessons]
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
@@ -174,7 +174,7 @@ class ExpertFedKT(FedKT):
             opinions = [said.mean(axis=0, dtype=np.float64).astype(np.float32) for _, said in heard]
             scores = self.weigh(server, voting, opinions)
             labels = winners(scores, server.rng(0, TIES))
-            soft = any(map(says_how_sure_of_all, voting)) and is_neural(self.final_model(server))
+            soft = any(map(all_have_probabilities, voting)) and is_neural(self.final_model(server))
             final = self.study(server, labels, known=scores if soft else None)
             return Bundle("server", server.classes, (final,))
 
@@ -185,10 +185,10 @@ class ExpertFedKT(FedKT):
     def weigh(self, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]) -> Matrix:
         """What the parties say together about each public row, pulled back where its labels stray."""
         counts = counted(voting)
-        soft = [says_how_sure_of_all(bundle) for bundle in voting]
+        soft = [all_have_probabilities(bundle) for bundle in voting]
         heard = [
             said if sure else doubted(said, own)
-            for said, sure, own in zip(opinions, soft, rows_of_one(counts), strict=True)
+            for said, sure, own in zip(opinions, soft, normalise_rows(counts), strict=True)
         ]
         scores = pooled_posterior(heard, shares_of(counts))
         tell_who_only_votes(server, voting, soft)
@@ -203,9 +203,9 @@ def pull_back(server: Server, voting: Sequence[Bundle], scores: Matrix) -> Matri
 
     Labels of calibrated students alone stay as they are: if they stray, then because classes can hardly be told apart.
     """
-    if all(bundle.calibrated and says_how_sure_of_all(bundle) for bundle in voting):
+    if all(bundle.calibrated and all_have_probabilities(bundle) for bundle in voting):
         return scores
-    moved, strayed, left = pulled_back(scores)
+    moved, strayed, left = limit_label_drift(scores)
     server.diary.figures["strayed"] = strayed
     if moved is not scores:
         server.diary.say(
@@ -223,9 +223,9 @@ def counted(voting: Sequence[Bundle]) -> Matrix:
     return np.array([bundle.counts for bundle in voting], dtype=np.float64)
 
 
-def says_how_sure_of_all(bundle: Bundle) -> bool:
+def all_have_probabilities(bundle: Bundle) -> bool:
     """Whether all of a party's students give probabilities."""
-    return all(says_how_sure(model) for model in bundle.models)
+    return all(has_probabilities(model) for model in bundle.models)
 
 
 def doubted(votes: NDArray[np.float32], own: Matrix) -> NDArray[np.float32]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.levels import check_adjacency, check_records, default_partitions
-from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, learn_students, suited_roles
+from fedkt.algorithms.calibration import check_adjacency, check_records, default_partitions
+from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, fit_roles_to_rows, learn_students
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.vote_figures import describe, warn_of_lost_classes
 from fedkt.bundle import Bundle
@@ -24,12 +24,12 @@ from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.ensemble import Problem, fit_group, is_neural, suited
+from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows, is_neural
 from fedkt.models.prediction import predict_all
-from fedkt.parallel import Progress, in_parallel
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Adjacency
+from fedkt.system.parallel import Progress, in_parallel
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 
 Ask = Callable[[tuple[Sequence[Any], Any, int]], list[Any]]
@@ -129,7 +129,7 @@ class FedKT(Algorithm):
         """The noise on a party's class counts, None where none are sent with noise."""
         return None
 
-    def together(self, parties: Sequence[Party]) -> bool:
+    def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
         return any(
             is_neural(each.teacher) or is_neural(each.student)
@@ -138,7 +138,7 @@ class FedKT(Algorithm):
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
-        for lesson in self.lessons(party, suited_roles(self.chosen(party.model), party)):
+        for lesson in self.lessons(party, fit_roles_to_rows(self.chosen(party.model), party)):
             (student,) = self.learn([lesson], jobs=party.jobs, progress=party.progress)
             party.shelf[student_name(lesson.partition)] = student
         return self.bundle(party)
@@ -163,7 +163,7 @@ class FedKT(Algorithm):
         Parties that share public rows and a model share its scale, which is measured on these rows.
         """
         alike = {(id(party.public), id(party.model)): party for party in parties}
-        made = {key: suited_roles(self.chosen(party.model), party) for key, party in alike.items()}
+        made = {key: fit_roles_to_rows(self.chosen(party.model), party) for key, party in alike.items()}
         return [made[id(party.public), id(party.model)] for party in parties]
 
     def chosen(self, own: Any = None) -> Roles:
@@ -249,7 +249,7 @@ class FedKT(Algorithm):
 
     def final_model(self, server: Server) -> Any:
         """Who studies at the server, untrained."""
-        return suited(roles(self.model, final=self.final).final, server.public, server.image)
+        return fit_to_rows(roles(self.model, final=self.final).final, server.public, server.image)
 
     def study(
         self,
@@ -268,7 +268,7 @@ class FedKT(Algorithm):
             raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
         rows = answered if queries is None else queries[answered]
         some = None if len(rows) == count_rows(server.public) else rows
-        problem = Problem(
+        problem = TrainingTask(
             self.final_model(server),
             server.public,
             labels[answered] if known is None else known[answered],

@@ -17,7 +17,7 @@ from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator, roles
 from fedkt.models.ensemble import is_neural
-from fedkt.parallel import Progress
+from fedkt.system.parallel import Progress
 
 
 class FedKTProx(Algorithm):
@@ -58,7 +58,7 @@ class FedKTProx(Algorithm):
                 f"one the parties train; got {type(final).__name__}. Leave the final model out."
             )
 
-    def opening(self, server: Server) -> Bundle | None:
+    def initial_broadcast(self, server: Server) -> Bundle | None:
         """Nothing: FedKT starts at the parties."""
         self.check()
         return None
@@ -67,7 +67,7 @@ class FedKTProx(Algorithm):
         """The method of this round."""
         return self.first if side.round == 0 else self.then
 
-    def together(self, parties: Sequence[Party]) -> bool:
+    def batches_parties(self, parties: Sequence[Party]) -> bool:
         """The parties' networks are of one kind."""
         return True
 

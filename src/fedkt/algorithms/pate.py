@@ -25,10 +25,10 @@ from fedkt.errors import ModelError
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows, within
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.ensemble import Problem, suited
-from fedkt.parallel import Progress, counted
+from fedkt.models.ensemble import TrainingTask, fit_to_rows
 from fedkt.privacy import Noise
 from fedkt.privacy.price import Adjacency
+from fedkt.system.parallel import Progress, progress_counter
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
 
 EMPTY = "its subset has no rows"
@@ -54,7 +54,7 @@ class PATE(Algorithm):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """A student of the teachers' vote."""
         chosen = roles(self.model, teacher=self.teacher, student=self.student)
-        lesson = Lesson(party, 0, suited_roles(chosen, party), subsets=self.teachers)
+        lesson = Lesson(party, 0, fit_roles_to_rows(chosen, party), subsets=self.teachers)
         students = learn_students([lesson], jobs=party.jobs, progress=party.progress)
         return Bundle(party.name, party.classes, tuple(students))
 
@@ -83,11 +83,11 @@ class Lesson:
         return self.party.public if self.queries is None else take_rows(self.party.public, self.queries)
 
     @cached_property
-    def teachers(self) -> list[Problem]:
+    def teachers(self) -> list[TrainingTask]:
         """A teacher for each subset; with noise there are always as many, also of subsets without rows."""
         party = self.party
         return [
-            Problem(
+            TrainingTask(
                 self.chosen.teacher,
                 self.own_rows,
                 party.y[piece],
@@ -119,11 +119,11 @@ class Lesson:
         return cut_by_identity(known, self.subsets, cut_key(party.seed, self.partition))
 
 
-def suited_roles(chosen: Roles, side: Party | Server) -> Roles:
+def fit_roles_to_rows(chosen: Roles, side: Party | Server) -> Roles:
     """The roles as this side's rows ask for."""
     named = (chosen.teacher, chosen.student, chosen.final)
     once = {id(role): role for role in named}
-    made = {key: suited(role, side.public, side.image) for key, role in once.items()}
+    made = {key: fit_to_rows(role, side.public, side.image) for key, role in once.items()}
     return Roles(*(made[id(role)] for role in named))
 
 
@@ -137,15 +137,17 @@ def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress |
         return []
     n_classes = len(lessons[0].party.classes)
     total = sum(teacher.n_rows > 0 for lesson in lessons for teacher in lesson.teachers) + len(lessons)
-    done = counted(progress, total)
-    ballots = Ballots(lessons, n_classes, jobs, done)
+    done = progress_counter(progress, total)
+    teacher_votes = TeacherVotes(lessons, n_classes, jobs, done)
     with one_thread():
-        problems = [studying(lesson, release_labels(lesson, ballots, number)) for number, lesson in enumerate(lessons)]
+        problems = [
+            studying(lesson, release_labels(lesson, teacher_votes, number)) for number, lesson in enumerate(lessons)
+        ]
         say = lessons[0].party.diary.say
         return train_models(problems, n_classes, jobs=jobs, done=done, say=say, what="students")
 
 
-class Ballots:
+class TeacherVotes:
     """The teachers' votes in every lesson. The first one asked for has all teachers trained."""
 
     def __init__(self, lessons: Sequence[Lesson], n_classes: int, jobs: int, done: Done) -> None:
@@ -181,7 +183,7 @@ class Ballots:
             tell_of_stand_ins(self.lessons[number], reasons)
         return votes
 
-    def teacher(self, number: int, place: int) -> Problem:
+    def teacher(self, number: int, place: int) -> TrainingTask:
         """A teacher of a lesson."""
         return self.lessons[number].teachers[place]
 
@@ -204,12 +206,12 @@ def tell_of_stand_ins(lesson: Lesson, reasons: dict[int, str]) -> None:
         )
 
 
-def release_labels(lesson: Lesson, ballots: Ballots, number: int) -> Labels:
+def release_labels(lesson: Lesson, teacher_votes: TeacherVotes, number: int) -> Labels:
     """The winning labels of a lesson's rows, through the party's ledger."""
     party, partition, noise = lesson.party, lesson.partition, lesson.noise
 
     def count() -> Votes:
-        votes = ballots.votes[number]
+        votes = teacher_votes.votes[number]
         if party.diagnostic and noise is not None:
             party.diary.bare_votes.append(votes)
         return votes
@@ -230,7 +232,7 @@ def release_labels(lesson: Lesson, ballots: Ballots, number: int) -> Labels:
     return labels
 
 
-def studying(lesson: Lesson, labels: Labels) -> Problem:
+def studying(lesson: Lesson, labels: Labels) -> TrainingTask:
     """A student of the labelled rows; rows that got no answer are left out."""
     party, partition = lesson.party, lesson.partition
     answered = np.flatnonzero(labels != NO_VOTE)
@@ -238,7 +240,7 @@ def studying(lesson: Lesson, labels: Labels) -> Problem:
     if len(answered) == 0:
         raise ModelError(f"{who}: no query was answered. Lower the threshold, or ask more queries.")
     some = None if len(answered) == len(labels) else answered
-    return Problem(lesson.chosen.student, lesson.rows, labels[answered], party.rng(partition, STUDY), some, who)
+    return TrainingTask(lesson.chosen.student, lesson.rows, labels[answered], party.rng(partition, STUDY), some, who)
 
 
 def student_purpose(partition: int) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from fedkt.algorithms.distil import SoftLesson, learn_distributions
-from fedkt.algorithms.pate import PATE, TIES, suited_roles
+from fedkt.algorithms.pate import PATE, TIES, fit_roles_to_rows
 from fedkt.bundle import Bundle
-from fedkt.experts import Matrix
 from fedkt.federation import Party
 from fedkt.models.catalogue import roles
-from fedkt.models.ensemble import Problem, is_neural
+from fedkt.models.ensemble import TrainingTask, is_neural
+from fedkt.pooling import Matrix
 from fedkt.votes import winners
 
 
@@ -21,7 +21,7 @@ from fedkt.votes import winners
 class FinalLesson(SoftLesson):
     """A lesson whose student is the final model: of the mean itself if it is a network, else of the likeliest class."""
 
-    def studying(self, said: Matrix) -> Problem:
+    def studying(self, said: Matrix) -> TrainingTask:
         """The student of what the teachers said."""
         problem = super().studying(said)
         if is_neural(problem.estimator):
@@ -36,7 +36,7 @@ class SoftPATE(PATE):
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """A student of the teachers' mean."""
-        chosen = suited_roles(roles(self.model, teacher=self.teacher, student=self.student), party)
+        chosen = fit_roles_to_rows(roles(self.model, teacher=self.teacher, student=self.student), party)
         lesson = FinalLesson(party, 0, chosen, subsets=self.teachers)
         students = learn_distributions([lesson], jobs=party.jobs, progress=party.progress)
         return Bundle(party.name, party.classes, tuple(students))

@@ -70,9 +70,9 @@ class Scaffold(Averaging):
             .set_params(optimiser="sgd", momentum=0.0, weight_decay=0.0, learning_rate=self.learning_rate)
         )
 
-    def opening(self, server: Server) -> Bundle | None:
+    def initial_broadcast(self, server: Server) -> Bundle | None:
         """Initial weights, and a control variate of zeros."""
-        first = super().opening(server)
+        first = super().initial_broadcast(server)
         assert first is not None
         weights = weights_in(first)
         return weights_bundle("server", server, weights, controls([np.zeros_like(each) for each in weights]))

@@ -10,8 +10,8 @@ from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.catalogue import as_estimator
-from fedkt.models.ensemble import Problem, is_neural, suited
-from fedkt.parallel import Progress, counted
+from fedkt.models.ensemble import TrainingTask, fit_to_rows, is_neural
+from fedkt.system.parallel import Progress, progress_counter
 
 
 class Solo(Algorithm):
@@ -23,7 +23,7 @@ class Solo(Algorithm):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def together(self, parties: Sequence[Party]) -> bool:
+    def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
         return any(is_neural(self.chosen(party)) for party in parties)
 
@@ -41,14 +41,14 @@ class Solo(Algorithm):
         """Every party's own model, trained at once."""
         problems = [self.problem(party) for party in parties]
         n_classes = len(parties[0].classes)
-        done, say = counted(progress, len(problems)), parties[0].diary.say
+        done, say = progress_counter(progress, len(problems)), parties[0].diary.say
         models = train_models(problems, n_classes, jobs=jobs, done=done, say=say)
         return [Bundle(party.name, party.classes, (model,)) for party, model in zip(parties, models, strict=True)]
 
-    def problem(self, party: Party) -> Problem:
+    def problem(self, party: Party) -> TrainingTask:
         """The party's model and all its rows."""
-        suiting = suited(self.chosen(party), party.public, party.image)
-        return Problem(suiting, party.X, party.y, party.rng(0, STUDY), who=f"Party {party.name!r}")
+        suiting = fit_to_rows(self.chosen(party), party.public, party.image)
+        return TrainingTask(suiting, party.X, party.y, party.rng(0, STUDY), who=f"Party {party.name!r}")
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """Every party's own model, side by side."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fedkt.models.base import FittedModel, one_thread
-from fedkt.models.ensemble import Group, Problem, fit_and_ask, fit_group, grouped, is_neural
-from fedkt.parallel import in_parallel
+from fedkt.models.ensemble import Group, TrainingTask, fit_and_ask, fit_group, grouped, is_neural
+from fedkt.system.parallel import in_parallel
 from fedkt.votes import Labels
 
 Done = Callable[[int], None]
@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 def train_models(
-    problems: Sequence[Problem],
+    problems: Sequence[TrainingTask],
     n_classes: int,
     *,
     jobs: int = 1,
@@ -36,7 +36,7 @@ def train_models(
 
 
 def train_and_ask(
-    problems: Sequence[Problem],
+    problems: Sequence[TrainingTask],
     n_classes: int,
     asked: Sequence[Any],
     *,
@@ -57,7 +57,7 @@ def train_and_ask(
 
 def over_groups(
     work: Callable[[Any], Any],
-    problems: Sequence[Problem],
+    problems: Sequence[TrainingTask],
     n_classes: int,
     asked: Sequence[Any] | None,
     *,
@@ -86,13 +86,13 @@ def over_groups(
             done(len(group.places))
 
 
-def _fit(task: tuple[list[Problem], int, None]) -> list[FittedModel]:
+def _fit(task: tuple[list[TrainingTask], int, None]) -> list[FittedModel]:
     problems, n_classes, _ = task
     with one_thread():
         return fit_group(problems, n_classes)
 
 
-def _fit_and_ask(task: tuple[list[Problem], int, list[Any]]) -> list[Labels | str]:
+def _fit_and_ask(task: tuple[list[TrainingTask], int, list[Any]]) -> list[Labels | str]:
     problems, n_classes, asked = task
     with one_thread():
         return fit_and_ask(problems, n_classes, asked)

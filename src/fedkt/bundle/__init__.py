@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fedkt.bundle.manifest import Claim, Manifest
+    from fedkt.bundle.signing import SigningKey
     from fedkt.models.base import FittedModel, Model
     from fedkt.models.onnx_rules import Limits
-    from fedkt.signing import SigningKey
 
 Label = str | int
 
@@ -62,7 +62,7 @@ class Bundle:
     """How many rows of each class the sender says it has, where the vote weighs parties by them."""
     soft: bool = False
     """Whether its models also say how sure they are, as far as they can."""
-    not_mine: bool = False
+    background_class: bool = False
     """Whether its models know one class more, after the agreed ones: a row that is not the sender's."""
     calibrated: bool = False
     """Whether its models are agreed to be of families that find a class about as probable as it is."""
@@ -76,7 +76,7 @@ class Bundle:
     @property
     def n_outputs(self) -> int:
         """How many classes its models know."""
-        return len(self.classes) + self.not_mine
+        return len(self.classes) + self.background_class
 
 
 def pack(
@@ -96,7 +96,7 @@ def pack(
     from fedkt.bundle.arrays import array_members
     from fedkt.bundle.manifest import FORMAT, FileEntry, Manifest
     from fedkt.models.exchange import OnnxModel, converter
-    from fedkt.versions import versions
+    from fedkt.system.versions import versions
 
     width = _width(bundle, check_rows, n_features)
     graphs: list[bytes] = []
@@ -107,7 +107,7 @@ def pack(
         try:
             native = cast("FittedModel", model)
             rows = cast("ArrayLike", check_rows)
-            convert = converter(soft=bundle.soft, must=bundle.not_mine)
+            convert = converter(soft=bundle.soft, must=bundle.background_class)
             converted = convert(native, n_features=width, n_classes=bundle.n_outputs, check_rows=rows)
         except ModelError as reason:
             raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason
@@ -155,7 +155,7 @@ def unpack(
     arrays: Mapping[str, tuple[int, ...]] | None = None,
     counts: bool = False,
     soft: bool = False,
-    not_mine: bool = False,
+    background_class: bool = False,
     parties: Collection[str] | None = None,
     keys: Mapping[str, str] | None = None,
     limits: Limits | None = None,
@@ -165,8 +165,8 @@ def unpack(
     `keys` maps party names to public keys: a party with a key must have signed. `parties` are those expected, None for
     any. `arrays` are those expected, by name and shape: exactly these must be there, None for none at all; whether they
     are float32, float64 or int64 is the sender's choice. `counts` says whether the rows of each class must be told; if
-    not, they must not. `soft` allows models that also give probabilities, and `not_mine` wants them to do so and to
-    know one class more. Who expects no models says `max_models=0`.
+    not, they must not. `soft` allows models that also give probabilities, and `background_class` wants them to do so
+    and to know one class more. Who expects no models says `max_models=0`.
     `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from, check_names_and_shapes
@@ -198,7 +198,7 @@ def unpack(
         for place, entry in enumerate(manifest.arrays)
     }
     models: list[Model] = []
-    outputs = len(classes) + not_mine
+    outputs = len(classes) + background_class
     for place, entry in enumerate(manifest.files):
         try:
             graph = check_graph(
@@ -206,7 +206,7 @@ def unpack(
             )
         except ModelError as reason:
             raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
-        if not_mine and not graph.soft:
+        if background_class and not graph.soft:
             raise BundleError(f"{who}: {entry.name} is refused: it does not say how sure it is.")
         name = f"model {place} of {manifest.party!r}"
         models.append(OnnxModel(graph.data, n_features, outputs, name, soft=graph.soft, limits=bounds))
@@ -219,7 +219,7 @@ def unpack(
         manifest.claim,
         manifest.counts,
         soft,
-        not_mine,
+        background_class,
         identity=found.identity,
         issue=manifest.issue or 0,
         signed=found.signed,

@@ -118,7 +118,7 @@ def _check_signature(
     One key is tried, that of whom the manifest names: with all of a large plan's, a folder of small files would keep
     the server busy for hours.
     """
-    from fedkt.signing import SIGNATURE_BYTES, verify
+    from fedkt.bundle.signing import SIGNATURE_BYTES, verify
 
     who = f"Bundle from {manifest.party!r} ({source})"
     if signature is not None and len(signature) != SIGNATURE_BYTES:

@@ -86,10 +86,10 @@ def compare(
 
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.cli.tables import print_summaries, write_curve, write_report
-    from fedkt.experiments.curves import check_curve
-    from fedkt.experiments.results import less_first, summarise
-    from fedkt.experiments.series import run_all
-    from fedkt.experiments.setting import ONE_SHOT
+    from fedkt.lab.curves import check_curve
+    from fedkt.lab.results import less_first, summarise
+    from fedkt.lab.series import run_all
+    from fedkt.lab.setting import ONE_SHOT
 
     # Most options are read from the context, so that both verbs build a setting in one place.
     settings = [

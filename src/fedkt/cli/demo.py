@@ -26,8 +26,8 @@ def demo(
     """
     from fedkt.cli.output import print_json, progress_bar, stdout
     from fedkt.cli.tables import percent, print_reports, write_report
-    from fedkt.experiments.series import run_all
-    from fedkt.experiments.setting import Setting
+    from fedkt.lab.series import run_all
+    from fedkt.lab.setting import Setting
 
     settings = [Setting(dataset="digits", algorithm=algorithm, seed=seed).filled() for algorithm in ALGORITHMS]
     with progress_bar("demo", quiet=as_json) as bar:

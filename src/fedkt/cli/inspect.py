@@ -32,8 +32,8 @@ def inspect(
       fedkt inspect result/final.onnx --server-key server.pub --json
     """
     from fedkt.cli.output import print_json
+    from fedkt.live.inspection import describe_file
     from fedkt.plan import read_plan
-    from fedkt.server_side.inspection import describe_file
 
     signer = None if server_key is None else options.public_key(server_key)
     said = describe_file(file, None if plan is None else read_plan(plan), server_key=signer)

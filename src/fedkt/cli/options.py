@@ -14,7 +14,7 @@ from fedkt.cli.output import stderr
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.experiments.setting import Setting
+    from fedkt.lab.setting import Setting
 
 Dataset = Annotated[str, typer.Argument(help="What to run on; `fedkt datasets` lists them.", metavar="DATASET")]
 Extra = Annotated[
@@ -211,7 +211,7 @@ PLAIN = (
 
 def setting(given: Mapping[str, Any], *, algorithm: str, seed: int) -> Setting:
     """The setting that the options of a verb describe, with the dataset's defaults filled in."""
-    from fedkt.experiments.setting import Setting
+    from fedkt.lab.setting import Setting
 
     chosen = {name: given[name] for name in PLAIN}
     noise = scale(**{name: given[name] for name in NOISE_SCALES})
@@ -237,7 +237,7 @@ def setting(given: Mapping[str, Any], *, algorithm: str, seed: int) -> Setting:
 
 def check_used(given: Mapping[str, Any], chosen: Setting) -> None:
     """Refuse options that do nothing here: whoever gives one believes that it does something."""
-    from fedkt.experiments.setting import Setting
+    from fedkt.lab.setting import Setting
     from fedkt.models.catalogue import NETWORKS
 
     usual = Setting("")
@@ -282,7 +282,7 @@ def public_key(text: str) -> str:
         )
     if Path(text).suffix not in KEY_FILES:
         return text
-    from fedkt.transport.folder import read_at_most
+    from fedkt.system.files import read_at_most
 
     data = read_at_most(Path(text), 10_000)
     if data is None or not data.isascii():

@@ -10,7 +10,7 @@ import typer
 from fedkt.cli import options
 
 if TYPE_CHECKING:
-    from fedkt.party_side import Sent
+    from fedkt.live.party import Sent
     from fedkt.plan import Plan as Agreed
 
 Plan = Annotated[Path, typer.Argument(help="The plan.toml that everyone agreed on.", metavar="PLAN")]
@@ -77,7 +77,7 @@ def party(
     from contextlib import ExitStack
 
     from fedkt.cli.output import progress_bar
-    from fedkt.party_side import read_key, run_party
+    from fedkt.live.party import read_key, run_party
     from fedkt.plan import read_plan
 
     agreed = read_plan(plan)

@@ -128,7 +128,7 @@ def new(
     from fedkt.cli.privacy.words import mechanism_of
     from fedkt.errors import ConfigurationError
     from fedkt.plan import make_plan
-    from fedkt.transport.folder import write_atomically
+    from fedkt.system.files import write_atomically
 
     if output.exists() and not force:
         raise ConfigurationError(f"{output} is there already. Bundles belong to one plan: use --force to replace it.")

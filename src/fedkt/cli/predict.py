@@ -29,8 +29,8 @@ def predict(
       fedkt predict result/final.onnx new.csv --server-key server.pub --json
     """
     from fedkt.cli.output import print_json, stderr
-    from fedkt.server_side.final_file import predict_file, read_final, to_csv
-    from fedkt.transport.folder import write_atomically
+    from fedkt.live.final_file import predict_file, read_final, to_csv
+    from fedkt.system.files import write_atomically
 
     signer = None if server_key is None else options.public_key(server_key)
     final = read_final(model, server_key=signer)

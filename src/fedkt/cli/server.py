@@ -11,7 +11,7 @@ from fedkt.cli import options
 from fedkt.cli.party import Plan, Public
 
 if TYPE_CHECKING:
-    from fedkt.server_side.host import Hosted
+    from fedkt.live.server import Hosted
 
 
 COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"}
@@ -64,11 +64,11 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
     """
     from fedkt.cli.output import print_json, progress_bar, stderr
+    from fedkt.live.kept_noise import default_ledger
+    from fedkt.live.party import read_key
+    from fedkt.live.server import run_server
     from fedkt.models.onnx_rules import Limits
-    from fedkt.party_side import read_key
     from fedkt.plan import read_plan
-    from fedkt.server_side.host import run_server
-    from fedkt.server_side.noise import default_ledger
 
     limits = Limits().allowing(
         gigabytes=options.above_zero(memory, "--memory"), cpu_hours=options.above_zero(cpu_hours, "--cpu-hours")

@@ -76,11 +76,11 @@ def simulate(
 
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
-    from fedkt.algorithms.levels import default_algorithm
+    from fedkt.algorithms.calibration import default_algorithm
     from fedkt.cli.output import print_json, progress_bar, warn
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.errors import ConfigurationError
-    from fedkt.experiments.runner import run
+    from fedkt.lab.runner import run
 
     if algorithm is None:
         algorithm = default_algorithm(level)

@@ -10,13 +10,14 @@ from rich.table import Table
 
 from fedkt.cli.output import stderr, stdout
 from fedkt.data import load
-from fedkt.experiments.curves import save_curves
-from fedkt.experiments.figures import partition_bubbles
-from fedkt.experiments.page import write_page
-from fedkt.experiments.results import less_first, summarise
-from fedkt.experiments.runner import data_dependent, draw_parties
-from fedkt.experiments.setting import Setting
-from fedkt.experiments.traffic import (
+from fedkt.federation import Outcome
+from fedkt.lab.curves import save_curves
+from fedkt.lab.figures import partition_bubbles
+from fedkt.lab.page import write_page
+from fedkt.lab.results import less_first, summarise
+from fedkt.lab.runner import data_dependent, draw_parties
+from fedkt.lab.setting import Setting
+from fedkt.lab.traffic import (
     TRAFFIC_HEAD,
     curves,
     model_bytes,
@@ -26,8 +27,7 @@ from fedkt.experiments.traffic import (
     traffic_cells,
     worth_showing,
 )
-from fedkt.experiments.words import difference_in_words, human_bytes
-from fedkt.federation import Outcome
+from fedkt.lab.words import difference_in_words, human_bytes
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, weights_in_words
 

@@ -2,8 +2,8 @@
 
 A file of a few bytes can stand for any number of rows, one text can be named by all of them, and a page says only in
 the midst of the file how large it gets: nothing can be told beforehand. So `parquet_child` reads the file, some rows at
-a time, behind walls (see `fedkt.walls`), and may take only so much memory; what it sends is counted here as if the
-file's maker had sent it.
+a time, behind walls (see `fedkt.system.walls`), and may take only so much memory; what it sends is counted here as if
+the file's maker had sent it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fedkt.data.bounds import GROWTH, check_growth, share
 from fedkt.data.columns import MAX_COLUMNS, Table, Values, check_names, check_size
 from fedkt.data.parquet_child import REFUSED
 from fedkt.errors import DataError
-from fedkt.walls import memory_hidden
+from fedkt.system.walls import memory_hidden
 
 CHILD = Path(__file__).with_name("parquet_child.py")
 MEMORY = 512 * 2**20, 4 * 2**30

@@ -36,7 +36,7 @@ MAX_TEXT = 131_072
 """Bytes of a text, as in CSV."""
 REFUSED = 2**32 - 1
 """Stands in the place of a number, and words follow that say why there is none."""
-WALLS_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "walls.py")
+WALLS_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system", "walls.py")
 LATE = ("_strptime", "decimal", "encodings.idna", "numpy.ma", "pyarrow.compute")
 ZONES: list[zoneinfo.ZoneInfo] = []
 """All there are: zoneinfo gives one again without its file as long as somebody has it."""

@@ -26,7 +26,7 @@ The number of processes itself must not matter: networks in other company end wi
 
 
 @dataclass(frozen=True)
-class Problem:
+class TrainingTask:
     """One model to be trained."""
 
     estimator: Any
@@ -94,7 +94,7 @@ def is_calibrated(model: Any) -> bool:
     return is_neural(model) or fitted_to_frequencies(model)
 
 
-def suited(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:
+def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:
     """A network that knows whether rows are images, and normalises by the public rows; others as they are."""
     if not is_neural(estimator):
         return estimator
@@ -103,7 +103,7 @@ def suited(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> A
     return suited_network(estimator, public, image)
 
 
-def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
+def grouped(problems: Sequence[TrainingTask], n_classes: int) -> list[Group]:
     """The problems in groups: networks of one kind in stacks of similar length, everything else by itself."""
     kinds: dict[Any, list[int]] = {}
     for place, problem in enumerate(problems):
@@ -128,7 +128,7 @@ def grouped(problems: Sequence[Problem], n_classes: int) -> list[Group]:
     return groups
 
 
-def fit_group(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
+def fit_group(problems: Sequence[TrainingTask], n_classes: int) -> list[FittedModel]:
     """The trained models of one group, in its order."""
     first = problems[0]
     try:
@@ -142,7 +142,7 @@ def fit_group(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
         raise type(reason)(f"{first.who}: {reason}" if len(problems) == 1 and first.who else str(reason)) from reason
 
 
-def _kind(problem: Problem, place: int) -> Any:
+def _kind(problem: TrainingTask, place: int) -> Any:
     """What problems of one stack have in common. Never a label: a record must not decide who stands with whom.
 
     Networks in other company end with other last digits, so a record would otherwise touch teachers that never saw it.
@@ -154,14 +154,14 @@ def _kind(problem: Problem, place: int) -> Any:
     return kind(problem.estimator, int(np.prod(problem.X.shape[1:])))
 
 
-def _is_constant(problem: Problem) -> bool:
+def _is_constant(problem: TrainingTask) -> bool:
     """Whether there is nothing to learn. Who was given weights goes on with them all the same."""
     if problem.start is not None or problem.shares is not None:
         return False
     return len(problem.y) == 0 or bool((problem.y == problem.y[0]).all())
 
 
-def _fit_stack(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]:
+def _fit_stack(problems: Sequence[TrainingTask], n_classes: int) -> list[FittedModel]:
     """The trained networks of one stack; the first that failed is an error."""
     fitted = _fit_networks(problems, n_classes)
     for problem, model in zip(problems, fitted, strict=True):
@@ -171,7 +171,7 @@ def _fit_stack(problems: Sequence[Problem], n_classes: int) -> list[FittedModel]
     return [model for model in fitted if isinstance(model, FittedModel)]
 
 
-def _fit_networks(problems: Sequence[Problem], n_classes: int) -> list[FittedModel | FedKTError]:
+def _fit_networks(problems: Sequence[TrainingTask], n_classes: int) -> list[FittedModel | FedKTError]:
     """The trained networks of one stack, and in the place of one whose training ran away what is to be said of it."""
     from fedkt.models.neural.ensemble import Unfit, fit_networks
 
@@ -197,7 +197,9 @@ def _fit_networks(problems: Sequence[Problem], n_classes: int) -> list[FittedMod
     ]
 
 
-def fit_and_ask(problems: Sequence[Problem], n_classes: int, asked: Sequence[Any]) -> list[NDArray[np.int64] | str]:
+def fit_and_ask(
+    problems: Sequence[TrainingTask], n_classes: int, asked: Sequence[Any]
+) -> list[NDArray[np.int64] | str]:
     """What each model of a group says about its rows once it is trained; where it may fail and does, why it does not.
 
     A model that fails takes no other along: what the others say is what they would have said beside any other. Rows of

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import DataError, ModelError
-from fedkt.models.graphs import Scores, add_probability, constant_graph, joined, neighbours_graph, tidied
+from fedkt.models.graphs import Scores, add_probability, canonical_graph, constant_graph, joined, neighbours_graph
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _graph_bytes(
             warnings.filterwarnings("ignore", r"Attribute `prob[AB]_` was deprecated", FutureWarning)
             converted = _converted(estimator, n_features, double=double)
         scores = None if n_classes is None else _scores(estimator, converted)
-        proto = tidied(converted, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
+        proto = canonical_graph(converted, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
     return bytes(proto.SerializeToString(deterministic=True))
 
 

@@ -125,8 +125,8 @@ def neighbours_graph(estimator: Any, n_features: int) -> Any:
         helper.make_node("MatMul", ["wide", "minus_twice"], ["product"]),
         helper.make_node("Add", ["product", "squares"], ["distance"]),
         helper.make_node("TopK", ["distance", "neighbours"], ["nearest", "who"], axis=1, largest=0, sorted=1),
-        helper.make_node("Gather", ["votes", "who"], ["ballots"], axis=0),
-        helper.make_node("ReduceSum", ["ballots", "axis"], ["counts"], keepdims=0),
+        helper.make_node("Gather", ["votes", "who"], ["teacher_votes"], axis=0),
+        helper.make_node("ReduceSum", ["teacher_votes", "axis"], ["counts"], keepdims=0),
         helper.make_node("ArgMax", ["counts"], ["label"], axis=1, keepdims=0),
     ]
     initialisers = [numpy_helper.from_array(value, name) for name, value in tables.items()]
@@ -152,7 +152,7 @@ def joined(before: Any, after: Any) -> Any:
     return before
 
 
-def tidied(
+def canonical_graph(
     proto: Any, labels: list[int], n_features: int, *, double: bool, scores: Scores | None = None, n_classes: int = 0
 ) -> Any:
     """Only what the label needs, under our names, with local labels replaced by the agreed ones.

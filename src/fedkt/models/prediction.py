@@ -39,7 +39,7 @@ def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | 
     return answers
 
 
-def says_how_sure(model: Model) -> bool:
+def has_probabilities(model: Model) -> bool:
     """Whether a model gives probabilities, wherever it has to run."""
     if isinstance(model, OnnxModel):
         return model.soft
@@ -70,7 +70,7 @@ def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> 
     for place, model in enumerate(models):
         if isinstance(model, FittedModel):
             try:
-                if says_how_sure(model):
+                if has_probabilities(model):
                     answers[place] = checked_probabilities(model.predict_proba(rows, n_classes))
                 else:
                     answers[place] = certain(model.predict(rows), n_classes)

@@ -1,9 +1,9 @@
 """Running models that someone else made: in a child process that can do little and not for long.
 
 The child starts with an empty environment and two descriptors, the rows and the models, which on Linux lie in memory
-only. Before it looks at a model it raises its walls (see `fedkt.walls`). On Linux all of them hold as far as the kernel
-has them (`fedkt doctor` says so); macOS has the limits without the one on memory; where Python has no `resource` module
-(Windows) only the wall clock and the separate process are left.
+only. Before it looks at a model it raises its walls (see `fedkt.system.walls`). On Linux all of them hold as far as the
+kernel has them (`fedkt doctor` says so); macOS has the limits without the one on memory; where Python has no
+`resource` module (Windows) only the wall clock and the separate process are left.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.models.onnx_rules import Limits
-from fedkt.walls import memory_hidden
+from fedkt.system.walls import memory_hidden
 
 Answer = NDArray[np.int64] | str
 """The labels of one model, or why there are none."""

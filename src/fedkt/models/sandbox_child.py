@@ -23,7 +23,7 @@ if __name__ == "__main__":
 import numpy as np
 from numpy.typing import NDArray
 
-WALLS_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "walls.py")
+WALLS_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system", "walls.py")
 BLOCK_ROWS, BLOCK_VALUES = 4_096, 2**18
 """Rows predicted at once, and numbers in them: bounds the memory of a prediction whatever the number of rows.
 

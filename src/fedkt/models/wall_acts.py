@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 walls = ModuleType("walls")
-SourceFileLoader("walls", str(Path(__file__).absolute().parents[1] / "walls.py")).exec_module(walls)
+SourceFileLoader("walls", str(Path(__file__).absolute().parents[1] / "system" / "walls.py")).exec_module(walls)
 
 CLONE_NEW_USER, PTRACE_SEIZE = 0x10000000, 0x4206
 NUMBERS = {"x86_64": (250, 425, 310), "aarch64": (219, 425, 270)}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedkt.errors import ModelError
-from fedkt.walls import WALLS, memory_hidden
+from fedkt.system.walls import WALLS, memory_hidden
 
 HIDDEN = "hidden parent"
 """The wall that the parent raises around itself: its memory cannot be read while a child runs."""

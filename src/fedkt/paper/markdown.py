@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fedkt.experiments.svg import name_of
-from fedkt.experiments.words import difference_in_words
+from fedkt.lab.svg import name_of
+from fedkt.lab.words import difference_in_words
 from fedkt.paper.outcome import (
     BETTER,
     WITHIN,

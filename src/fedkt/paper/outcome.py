@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.errors import DataError
-from fedkt.experiments.results import over_seeds, paired_points, stored
-from fedkt.experiments.setting import fingerprint
+from fedkt.lab.results import over_seeds, paired_points, stored
+from fedkt.lab.setting import fingerprint
 from fedkt.paper.plans import Plan
 from fedkt.report import Report
 

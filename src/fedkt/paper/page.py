@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedkt.experiments.page import page_environment
-from fedkt.experiments.private_tables import PAPER_HEAD, paper_cells, summary
-from fedkt.experiments.svg import made_unique
+from fedkt.lab.page import page_environment
+from fedkt.lab.private_tables import PAPER_HEAD, paper_cells, summary
+from fedkt.lab.svg import made_unique
 from fedkt.paper import private_levels
 from fedkt.paper.markdown import MARKS, headed, named, tables_beside
 from fedkt.paper.outcome import (
@@ -24,7 +24,7 @@ from fedkt.paper.pictures import picture_of
 from fedkt.paper.private_curve import curve_of
 from fedkt.paper.private_curve_tables import POINT_HEAD, REACH_HEAD, point_cells, reach_cells, targets
 from fedkt.paper.private_pictures import accuracy_by_epsilon
-from fedkt.transport.folder import write_atomically
+from fedkt.system.files import write_atomically
 
 
 @dataclass(frozen=True)

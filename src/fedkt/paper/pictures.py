@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedkt.experiments.curves import accuracy_curves
-from fedkt.experiments.svg import BLUE, GRID, QUIET, as_svg, drawing
+from fedkt.lab.curves import accuracy_curves
+from fedkt.lab.svg import BLUE, GRID, QUIET, as_svg, drawing
 from fedkt.paper.outcome import Cell, Table, ours_in_words
 from fedkt.paper.panels import in_panels
 

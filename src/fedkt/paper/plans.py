@@ -29,7 +29,7 @@ from typing import Any
 
 from fedkt.data import load
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.experiments.setting import Setting
+from fedkt.lab.setting import Setting
 
 FIELDS = {each.name for each in fields(Setting)} - {"seed"}
 OWN = {"seeds", "quick", "column"}

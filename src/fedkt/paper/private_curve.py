@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from fedkt.algorithms.levels import calibrated
-from fedkt.experiments.results import append_line, read_lines
+from fedkt.algorithms.calibration import calibrated
+from fedkt.lab.results import append_line, read_lines
 from fedkt.models.base import one_thread
 from fedkt.models.catalogue import as_estimator
 from fedkt.paper import private_levels

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from fedkt.experiments.private_tables import MISPRINT, spread
-from fedkt.experiments.tables import markdown
+from fedkt.lab.private_tables import MISPRINT, spread
+from fedkt.lab.tables import markdown
 from fedkt.paper import private_levels
 from fedkt.paper.private_curve import Point
 from fedkt.paper.private_federations import parts_of

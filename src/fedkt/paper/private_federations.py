@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.pate import TIES, Ballots, Lesson, studying
+from fedkt.algorithms.pate import TIES, Lesson, TeacherVotes, studying
 from fedkt.data import Dataset, load
-from fedkt.experiments.runner import assemble, draw_parties
-from fedkt.experiments.setting import Setting
-from fedkt.experiments.tuning import lay_aside
 from fedkt.federation import Party, Server, seed_for
+from fedkt.lab.runner import assemble, draw_parties
+from fedkt.lab.setting import Setting
+from fedkt.lab.tuning import lay_aside
 from fedkt.models.base import fit_model
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import fit_group
@@ -101,7 +101,7 @@ class PartyNoise:
     def __init__(self, parties: list[Party], data: Dataset, chosen: Roles) -> None:
         self.data, self.chosen, self.parties = data, chosen, parties
         self.lessons = [Lesson(party, 0, chosen, SUBSETS["L2"]) for party in parties]
-        self.votes = Ballots(self.lessons, 2, 1, lambda _: None).votes
+        self.votes = TeacherVotes(self.lessons, 2, 1, lambda _: None).votes
 
     def run(self, noise: Noise, rows: Labels, seed: int, learner: Any = None) -> Any:
         """The final model of one draw of the noise."""

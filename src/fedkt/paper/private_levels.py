@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedkt.experiments.private_tables import load_rows
-from fedkt.experiments.results import append_line, read_lines
+from fedkt.lab.private_tables import load_rows
+from fedkt.lab.results import append_line, read_lines
 from fedkt.models.base import one_thread
 from fedkt.paper.plans import out_of_reach
 from fedkt.paper.private_federations import DELTA, PartyNoise, ServerNoise, federation_of, parts_of, query_rows, scored

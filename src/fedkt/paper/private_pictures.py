@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedkt.experiments.private_tables import MISPRINT
-from fedkt.experiments.svg import BLUE, GRID, QUIET, RED, as_svg, drawing, save_picture
+from fedkt.lab.private_tables import MISPRINT
+from fedkt.lab.svg import BLUE, GRID, QUIET, RED, as_svg, drawing, save_picture
 from fedkt.paper.panels import in_panels
 from fedkt.paper.private_curve import Point
 from fedkt.paper.private_federations import parts_of

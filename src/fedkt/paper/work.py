@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.errors import ConfigurationError
-from fedkt.experiments.series import run_all
-from fedkt.experiments.setting import Setting, fingerprint
+from fedkt.lab.series import run_all
+from fedkt.lab.setting import Setting, fingerprint
 from fedkt.paper import private_curve, private_levels
 from fedkt.paper.outcome import Table, known_runs, read_expected, table_of
 from fedkt.paper.plans import Plan, out_of_reach, read_plans

@@ -16,7 +16,6 @@ from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
-from fedkt.files import open_plain
 from fedkt.models.catalogue import ONLY_IMAGES, ONLY_NAMES_A_CLASS
 from fedkt.plan.parts import (
     MAX_CLASSES,
@@ -32,6 +31,7 @@ from fedkt.plan.parts import (
 )
 from fedkt.plan.privacy import Privacy, rounded_budget, run_price
 from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.system.files import open_plain
 
 if TYPE_CHECKING:
     from fedkt.algorithms import FedKT
@@ -72,11 +72,11 @@ class Plan(Part):
                 "scale, queries and delta"
             )
         if self.voting != "consistent":
-            from fedkt.algorithms.levels import check_voting
+            from fedkt.algorithms.calibration import check_voting
 
             check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
         if self.privacy is not None:
-            from fedkt.algorithms.levels import check_adjacency
+            from fedkt.algorithms.calibration import check_adjacency
 
             check_adjacency(self.level, self.privacy.adjacency)
         told = self.level == "L2" and self.voting == "expert"
@@ -115,7 +115,7 @@ class Plan(Part):
         chosen = self.models
         studying = {chosen.student or chosen.default, chosen.teacher, *chosen.parties.values()}
         mute = sorted(ONLY_NAMES_A_CLASS & studying)
-        if self.not_mine and mute:
+        if self.background_class and mute:
             raise ValueError(
                 f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
                 "another family, or another voting"
@@ -214,14 +214,14 @@ class Plan(Part):
         return self.voting != "consistent"
 
     @property
-    def not_mine(self) -> bool:
+    def background_class(self) -> bool:
         """Whether students know one class more: a row that is not their party's."""
         return self.voting == "expert-no-counts"
 
     @property
     def n_outputs(self) -> int:
         """How many classes a student knows."""
-        return len(self.classes) + self.not_mine
+        return len(self.classes) + self.background_class
 
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from fedkt.bundle.signing import check_public
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
 from fedkt.privacy.ledger import known_level
-from fedkt.signing import check_public
 
 MAX_CLASSES = 10_000
 MAX_PARTIES = 10_000

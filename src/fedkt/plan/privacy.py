@@ -78,8 +78,8 @@ def settled(
     if epsilon is not None:
         if "scale" in asked:
             raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
+        from fedkt.algorithms.calibration import calibrated
         from fedkt.algorithms.fedkt import number_of_queries
-        from fedkt.algorithms.levels import calibrated
 
         asked.setdefault("mechanism", "gaussian")
         found = calibrated(
@@ -96,8 +96,8 @@ def settled(
         )
         asked["scale"] = dict(found.scale)
     if counts and level == "L2":
+        from fedkt.algorithms.calibration import count_noise
         from fedkt.algorithms.fedkt import number_of_queries
-        from fedkt.algorithms.levels import count_noise
 
         votes = partitions * number_of_queries(asked["queries"], public_rows)
         asked["count_sigma"] = count_noise(make_noise(asked["mechanism"], asked["scale"]), votes).sigma

@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from fedkt.algorithms.levels import check_voting, default_partitions, default_subsets
+from fedkt.algorithms.calibration import check_voting, default_partitions, default_subsets
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import names_its_label, read_table
 from fedkt.errors import ConfigurationError, PlanError
-from fedkt.files import open_plain
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import rounded_budget, settled
 from fedkt.privacy.ledger import known_level
+from fedkt.system.files import open_plain
 
 FORMAT = 1
 MAX_PLAN_BYTES = 16 * 2**20

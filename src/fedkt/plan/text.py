@@ -176,7 +176,7 @@ def explain(plan: Plan) -> str:
 
 def _at_a_party(plan: Plan, students: str, asked: str) -> str:
     """What each party does before it sends anything."""
-    if plan.not_mine:
+    if plan.background_class:
         return (
             "Each party trains two teachers on its rows and, as one class more, on a half of the public rows each, "
             "which are not its own. Each says of the other half how likely a row is of each class and how likely not "
@@ -201,7 +201,11 @@ def promised(plan: Plan) -> list[str]:
     """What the noise promises, and what nobody promises, in words."""
     price = plan.price()
     if plan.privacy is None or price is None:
-        return ["What is not protected", *UNPROTECTED, *(COUNTED if plan.counts else GUESSED if plan.not_mine else ())]
+        return [
+            "What is not protected",
+            *UNPROTECTED,
+            *(COUNTED if plan.counts else GUESSED if plan.background_class else ()),
+        ]
     said = statement(plan.level, price)
     owner = "the server" if plan.level == "L1" else "a party"
     scale = ", ".join(f"{name} {value:.4g}" for name, value in plan.privacy.scale.items())
@@ -240,7 +244,7 @@ def promised(plan: Plan) -> list[str]:
 
 def plan_cautions(plan: Plan) -> tuple[str, ...]:
     """What somebody asked to agree should hear before trusting the plan's promise."""
-    from fedkt.algorithms.levels import cautions
+    from fedkt.algorithms.calibration import cautions
 
     return cautions(plan.level, plan.price(), [1] * len(plan.parties) if plan.level == "L1" else [1])
 

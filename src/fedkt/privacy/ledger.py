@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
-from fedkt.privacy.book import Book, reserve
 from fedkt.privacy.entries import Entry, Spending
 from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.privacy.ledger_file import LedgerFile, reserve
 from fedkt.privacy.price import Adjacency, Noise, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.privacy.stream import Source
@@ -69,7 +69,7 @@ class Ledger:
     delta: float = 1e-5
     budget: float | None = None
     """The largest ε all releases of this owner may cost together; None for no limit."""
-    book: Book | None = None
+    file: LedgerFile | None = None
     """The file in which releases outlive this process; None forgets them with it."""
     plan: str = ""
     releases: list[Release] = field(default_factory=list)
@@ -142,7 +142,7 @@ class Ledger:
     def _reserve(self, asked: Release, purpose: str, noise_key: str) -> None:
         spending = Spending.of(asked, who=self.owner, purpose=named(purpose, noise_key), plan=self.plan)
         limit = math.inf if self.budget is None else self.budget
-        if self.book is None:
+        if self.file is None:
             cost = price_together([*self.releases, asked], self.delta).epsilon
             if cost > limit:
                 raise PrivacyError(
@@ -151,11 +151,11 @@ class Ledger:
                     "fewer queries or add more noise."
                 )
             return
-        self.book.refresh()
-        before = self.book.spent(who=self.owner, plan=self.plan)
+        self.file.refresh()
+        before = self.file.spent(who=self.owner, plan=self.plan)
         if noise_key and any(same_spending(entry, spending) for entry in before):
             return
-        reserve(self.book, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
+        reserve(self.file, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
 
     def _hold(self, noise_key: str, given: Labels) -> None:
         if noise_key and self.hold is not None:

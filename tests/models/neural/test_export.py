@@ -10,13 +10,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fedkt.bundle import Bundle, pack, unpack
+from fedkt.bundle.signing import new_key
 from fedkt.errors import ModelError
 from fedkt.models import exchange
 from fedkt.models.base import FittedModel, fit_model
-from fedkt.models.ensemble import Problem, fit_group
+from fedkt.models.ensemble import TrainingTask, fit_group
 from fedkt.models.exchange import _run_own, to_onnx
 from fedkt.models.sandbox import run_models
-from fedkt.signing import new_key
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -145,7 +145,7 @@ def test_pixels_are_read_row_by_row_with_the_channels_last():
 
 def test_a_class_that_was_not_shown_is_never_the_answer():
     estimator = NeuralClassifier("mlp", epochs=2)
-    (model,) = fit_group([Problem(estimator, TABLE, SIGN * 2, np.random.default_rng(0))], 4)
+    (model,) = fit_group([TrainingTask(estimator, TABLE, SIGN * 2, np.random.default_rng(0))], 4)
     assert model.labels.tolist() == [0, 1, 2, 3]
     with torch.no_grad():
         model.estimator.network_[-1].bias[[1, 3]] += 1_000

@@ -31,20 +31,20 @@ def ledger(
 
     from fedkt.cli.output import print_json, stderr, stdout
     from fedkt.errors import PrivacyError
-    from fedkt.privacy.book import Book
     from fedkt.privacy.ledger import total_of
+    from fedkt.privacy.ledger_file import LedgerFile
     from fedkt.privacy.price import common_adjacency
     from fedkt.privacy.statement import rounded_up
 
     with warnings.catch_warnings():
         # What was repaired is said below, in one line.
         warnings.simplefilter("ignore", RuntimeWarning)
-        book = Book.open(file, create=False)
-    for repair in book.repairs:
+        ledger_file = LedgerFile.open(file, create=False)
+    for repair in ledger_file.repairs:
         stderr.print(repair, markup=False, highlight=False, soft_wrap=True)
-    entries = book.spent(who=owner)
+    entries = ledger_file.spent(who=owner)
     if owner is not None and not entries:
-        known = ", ".join(dict.fromkeys(entry.who for entry in book.entries)) or "nobody"
+        known = ", ".join(dict.fromkeys(entry.who for entry in ledger_file.entries)) or "nobody"
         raise PrivacyError(f"The ledger {file} has no release by {owner!r}. It has releases by: {known}.")
 
     totals: list[dict[str, Any]] = []

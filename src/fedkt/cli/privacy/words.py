@@ -133,7 +133,7 @@ def percent(chance: float) -> str:
 
 def meaning(price: Price) -> str:
     """What an ε says, for somebody who has never seen one."""
-    from fedkt.algorithms.levels import USELESS_EPSILON
+    from fedkt.algorithms.calibration import USELESS_EPSILON
     from fedkt.privacy.statement import rounded_up
 
     if not math.isfinite(price.epsilon):

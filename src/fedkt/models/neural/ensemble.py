@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.models.base import image_of
-from fedkt.models.ensemble import Problem
+from fedkt.models.ensemble import TrainingTask
 from fedkt.models.neural.classifier import NeuralClassifier, scores_of
 from fedkt.models.neural.networks import built
 from fedkt.models.neural.rows import Shared, flat_rows, network_shape, scale_of
@@ -71,7 +71,7 @@ class Unfit(Exception):
         self.place, self.cause = place, cause
 
 
-def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[Problem]) -> dict[int, ModelError]:
+def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[TrainingTask]) -> dict[int, ModelError]:
     """Fit the (prepared) network of each problem, those of one kind in one stack; the result is as if one by one.
 
     What comes back says which networks' training ran away, by their places.
@@ -95,7 +95,7 @@ def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[Prob
     return unfit
 
 
-def laid_together(estimators: Sequence[NeuralClassifier], problems: Sequence[Problem]) -> list[Training]:
+def laid_together(estimators: Sequence[NeuralClassifier], problems: Sequence[TrainingTask]) -> list[Training]:
     """The trainings, with the rows of all of them gathered in one tensor: no second copy of it is ever whole."""
     begun: list[Training] = []
     shared = Shared()

@@ -1,0 +1,212 @@
+"""Accuracy against rounds and against megabytes: what a method of many rounds gains, and what it pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedkt.errors import ConfigurationError
+from fedkt.lab.svg import GRID, as_svg, colour_of, drawing, name_of, picture_kind, save_picture, shortened
+from fedkt.lab.traffic import BOUNDS, Curve, curves, kind
+from fedkt.lab.words import human_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from fedkt.lab.setting import Setting
+    from fedkt.report import Report
+
+MARKERS = {"fedkt": "D", "fedkt-prox": "o", "fedavg": "s", "fedprox": "^", "scaffold": "v", "feddf": "h", "pfnm": "X"}
+"""Shapes, so that lines are told apart without their colours."""
+WIDTH, HEIGHT = 8.0, 3.5
+LOGARITHMIC = 15.0
+"""How many times the cheapest point the dearest must cost before megabytes are drawn by powers of ten."""
+NO_ROUNDS = "A curve needs a method of several rounds: try fedavg or fedkt-prox with --rounds 10."
+DASHES = (0, (5, 3))
+TITLE = "Accuracy against rounds and bytes"
+
+
+def accuracy_curves(reports: Sequence[Report]) -> str:
+    """The curves as one `<svg>` element: means over the seeds, with a band of one standard deviation."""
+    found = drawable(reports)
+    with drawing():
+        return as_svg(draw_curves(found), TITLE, describe(found))
+
+
+def save_curves(path: Path, reports: Sequence[Report]) -> None:
+    """Write the curves as the kind of file the name ends in."""
+    found = drawable(reports)
+    save_picture(path, lambda: draw_curves(found), TITLE, describe(found))
+
+
+def check_curve(path: Path, settings: Sequence[Setting]) -> None:
+    """Refuse, before anything is run, a picture that could not be drawn afterwards."""
+    picture_kind(path)
+    if not any((each.rounds or (2 if each.algorithm == "fedkt-prox" else 1)) > 1 for each in settings):
+        raise ConfigurationError(NO_ROUNDS)
+    with drawing():
+        pass  # says so where matplotlib is missing
+
+
+def drawable(reports: Sequence[Report]) -> list[Curve]:
+    """The curves, or a refusal in words where no method has rounds."""
+    found = curves(reports)
+    if all(curve.one_shot for curve in found):
+        raise ConfigurationError(NO_ROUNDS)
+    return found
+
+
+def draw_curves(found: Sequence[Curve]) -> Figure:
+    """Rounds on the left and, where bytes were measured, megabytes on the right."""
+    from matplotlib.figure import Figure
+
+    priced = any(has_price(curve) for curve in found)
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    panels = figure.subplots(1, 2 if priced else 1, sharey=True, squeeze=False)[0]
+    panels[0].set_ylabel("test accuracy")
+    draw_against_rounds(panels[0], found)
+    if priced:
+        draw_against_bytes(panels[1], found)
+    for axes in panels:
+        axes.yaxis.set_major_formatter("{x:g} %")
+        axes.grid(color=GRID, linewidth=0.6)
+    handles = legend_lines(found)
+    figure.legend(
+        handles=handles,
+        loc="outside upper center",
+        ncols=min(len(handles), 5),
+        frameon=False,
+        fontsize=8.5,
+        handlelength=3.4,
+    )
+    return figure
+
+
+def legend_lines(found: Sequence[Curve]) -> list[Line2D]:
+    """What each line and point stands for, methods of several rounds first."""
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D(
+            [],
+            [],
+            color=colour_of(curve.algorithm, place),
+            linestyle=DASHES if curve.one_shot else "-",
+            linewidth=1.4 if curve.one_shot else 1.8,
+            marker="" if curve.one_shot and not has_price(curve) else marker_of(curve),
+            markersize=6,
+            markeredgecolor="white",
+            markeredgewidth=0.7,
+            label=shortened(name_of(curve.algorithm), 28),
+        )
+        for place, curve in sorted(enumerate(found), key=lambda each: each[1].one_shot)
+    ]
+
+
+def draw_against_rounds(axes: Axes, found: Sequence[Curve]) -> None:
+    """A line for each method of several rounds, a dashed level for each of one."""
+    longest = max(curve.accuracy.shape[1] for curve in found)
+    for place, curve in enumerate(found):
+        if curve.one_shot:
+            level, colour = 100 * float(curve.mean[0]), colour_of(curve.algorithm, place)
+            axes.axhline(level, color=colour, linestyle=DASHES, linewidth=1.4, zorder=2)
+        else:
+            draw_line(axes, range(1, curve.accuracy.shape[1] + 1), curve, place)
+    axes.set_xlim(1 - 0.03 * (longest - 1), longest + 0.03 * (longest - 1))
+    axes.locator_params(axis="x", integer=True, nbins=7)
+    axes.set_xlabel("rounds")
+
+
+def draw_against_bytes(axes: Axes, found: Sequence[Curve]) -> None:
+    """A line for each method of several rounds, a single point for each of one."""
+    paid = []
+    for place, curve in enumerate(found):
+        if curve.bytes_so_far is None or not has_price(curve):
+            continue
+        millions = curve.bytes_so_far / 1e6
+        paid += millions.tolist()
+        if curve.one_shot:
+            spread = 100 * float(curve.spread[0])
+            axes.errorbar(
+                millions,
+                100 * curve.mean,
+                yerr=spread if len(curve.accuracy) > 1 else None,
+                color=colour_of(curve.algorithm, place),
+                marker=marker_of(curve),
+                markersize=8,
+                markeredgecolor="white",
+                markeredgewidth=0.8,
+                capsize=3,
+                zorder=5,
+            )
+        else:
+            draw_line(axes, millions.tolist(), curve, place)
+    if min(paid) > 0 and max(paid) / min(paid) > LOGARITHMIC:
+        axes.set_xscale("log")
+        label_powers(axes, min(paid), max(paid))
+    else:
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter("{x:,g}")
+        axes.locator_params(axis="x", nbins=6)
+    axes.set_xlabel("megabytes sent and received, all parties")
+
+
+def draw_line(axes: Axes, across: Sequence[float], curve: Curve, place: int) -> None:
+    """A mean with its band, and marks that do not crowd."""
+    colour, middle, spread = colour_of(curve.algorithm, place), 100 * curve.mean, 100 * curve.spread
+    if len(curve.accuracy) > 1:
+        low, high = (middle - spread).clip(0), (middle + spread).clip(None, 100)
+        axes.fill_between(across, low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
+    every = math.ceil(len(middle) / 6)
+    axes.plot(
+        across,
+        middle,
+        color=colour,
+        linewidth=1.8,
+        marker=marker_of(curve),
+        markersize=5,
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        # Lines that run together carry their marks in turn.
+        markevery=(place % every, every),
+        zorder=3,
+    )
+
+
+def label_powers(axes: Axes, low: float, high: float) -> None:
+    """Megabytes as plain numbers at 1, 2, 5, 10, 20, … (at 1, 10, 100 over a wide range)."""
+    from matplotlib.ticker import NullFormatter
+
+    steps = (1, 2, 5) if high / low < 300 else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    axes.set_xlim(low / 1.3, high * 1.3)
+    axes.set_xticks([tick for tick in ticks if low / 1.3 <= tick <= high * 1.3])
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def has_price(curve: Curve) -> bool:
+    """Whether an algorithm sends something, and its bytes were measured."""
+    return curve.bytes_so_far is not None and kind(curve.algorithm) not in BOUNDS
+
+
+def marker_of(curve: Curve) -> str:
+    """The shape of an algorithm."""
+    return MARKERS.get(kind(curve.algorithm), "*")
+
+
+def describe(found: Sequence[Curve]) -> str:
+    """The curves in words."""
+    told = []
+    for curve in found:
+        rounds = curve.accuracy.shape[1]
+        after = "in one round" if rounds == 1 else f"after {rounds} rounds"
+        bytes_ = "" if curve.bytes_so_far is None else f" and {human_bytes(float(curve.bytes_so_far[-1]))}"
+        seeds = f" ± {100 * curve.spread[-1]:.1f}" if len(curve.accuracy) > 1 else ""
+        told.append(f"{name_of(curve.algorithm)}: {100 * curve.mean[-1]:.1f}{seeds} % {after}{bytes_}")
+    return "; ".join(told) + "."

@@ -1,0 +1,131 @@
+"""Finished runs: kept one a line, read back, and summed up over seeds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedkt.errors import DataError
+from fedkt.lab.setting import said
+from fedkt.report import Report, mean_and_spread
+from fedkt.system.files import named
+from fedkt.system.locks import once_free
+
+
+def stored(results: Path | None) -> dict[str, Report]:
+    """The reports in a results file, by setting; a last line cut off by a kill is not counted."""
+    if results is None or not results.exists():
+        return {}
+    found: dict[str, Report] = {}
+    lines = results.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            report = read_report(entry["report"])
+            found[said(entry["setting"])] = report
+        except (ValueError, KeyError, TypeError) as reason:
+            if number < len(lines):
+                raise DataError(
+                    f"Line {number} of {results} is not a stored result ({reason}). Move the file away and run again."
+                ) from reason
+    return found
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The entries of a file of other experiments; a last line without an end was cut off by a kill."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def read_report(said: dict[str, Any]) -> Report:
+    """A report from its JSON values."""
+    return Report(**{**said, "notes": tuple(said["notes"]), "history": tuple(said.get("history", ()))})
+
+
+def append_line(results: Path, entry: dict[str, Any]) -> None:
+    """Add one line; a cut-off last line of an earlier run is ended first so that it cannot spoil this one."""
+    # What another process is writing right now would look cut off.
+    with once_free(lock_of(results)), named(results):
+        existing = results.read_bytes() if results.exists() else b""
+        if existing and not existing.endswith(b"\n"):
+            results.write_bytes(existing[: existing.rfind(b"\n") + 1])
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+
+
+def lock_of(results: Path, part: str = "") -> Path:
+    """The lock on a results file, or on the making of one part of it."""
+    return results.with_name(f".{results.name}{part and '.'}{part}.lock")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One algorithm over several seeds."""
+
+    algorithm: str
+    seeds: tuple[int, ...]
+    accuracy: tuple[float, float] | None
+    """Mean and standard deviation; None where no run was measured."""
+    balanced_accuracy: tuple[float, float] | None
+    label_accuracy: tuple[float, float] | None
+    seconds: float
+    bytes_sent: float | None
+    epsilon: float | None = None
+    """The largest ε of the runs; None without a promise."""
+
+    @property
+    def mean_accuracy(self) -> float:
+        """The mean accuracy, NaN where no run was measured."""
+        return float("nan") if self.accuracy is None else self.accuracy[0]
+
+
+def summarise(reports: Sequence[Report]) -> list[Summary]:
+    """Mean and spread per algorithm, in the order the algorithms first appear."""
+    found: list[Summary] = []
+    for algorithm in dict.fromkeys(report.algorithm for report in reports):
+        group = [report for report in reports if report.algorithm == algorithm]
+        sent = [report.bytes_sent for report in group if report.bytes_sent is not None]
+        found.append(
+            Summary(
+                algorithm,
+                tuple(report.seed or 0 for report in group),
+                over_seeds([report.accuracy for report in group]),
+                over_seeds([report.balanced_accuracy for report in group]),
+                over_seeds([report.label_accuracy for report in group]),
+                float(np.mean([report.seconds for report in group])),
+                float(np.mean(sent)) if sent else None,
+                max((report.epsilon for report in group if report.epsilon is not None), default=None),
+            )
+        )
+    return found
+
+
+def paired_points(ours: Sequence[Report], theirs: Sequence[Report]) -> list[float]:
+    """Our accuracy less theirs on the same seed, in points, for every seed that both have measured."""
+    by_seed = {each.seed: each.accuracy for each in theirs}
+    pairs = [(each.accuracy, by_seed.get(each.seed)) for each in ours]
+    return [100 * (mine - other) for mine, other in pairs if mine is not None and other is not None]
+
+
+def less_first(reports: Sequence[Report]) -> tuple[str, dict[str, list[float]]]:
+    """The algorithm that comes first, and how far the others lie from it, seed by seed and in points."""
+    runs: dict[str, list[Report]] = {}
+    for report in reports:
+        runs.setdefault(report.algorithm, []).append(report)
+    (first, beside), *others = runs.items()
+    return first, {name: paired_points(group, beside) for name, group in others}
+
+
+def over_seeds(values: Sequence[float | None]) -> tuple[float, float] | None:
+    """Mean and standard deviation of the values that were measured."""
+    measured = [value for value in values if value is not None]
+    return mean_and_spread(measured) if measured else None

@@ -1,0 +1,103 @@
+"""Many runs, none of them made twice, by as many processes as share a results file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fedkt.errors import ConfigurationError, UnsuitedModel
+from fedkt.lab.results import append_line, lock_of, stored
+from fedkt.lab.rounds import folder_for, forget
+from fedkt.lab.runner import run
+from fedkt.lab.setting import Setting, fingerprint
+from fedkt.report import Report
+from fedkt.system.locks import if_free
+
+PAUSE = 0.5
+"""Seconds between two looks at runs that other processes are making."""
+
+
+def run_all(
+    settings: Sequence[Setting],
+    *,
+    results: Path | None = None,
+    on_start: Callable[[int, Setting], None] | None = None,
+    on_wait: Callable[[int], None] | None = None,
+    on_unsuited: Callable[[Setting, UnsuitedModel], None] | None = None,
+    on_refused: Callable[[Setting, ConfigurationError], None] | None = None,
+    **options: Any,
+) -> list[Report]:
+    """A report per setting. With a results file each one is kept as soon as it is there, and never run again.
+
+    Processes that share the file share the work: what another one is making is left to it, and looked for when all else
+    is done; `on_wait` then hears how many runs that are.
+
+    A method that cannot take the model is passed to `on_unsuited` and left out, and any setting that cannot be run to
+    `on_refused`; without them, it is refused.
+    """
+    known = stored(results)
+    wanted = [setting.filled() for setting in settings]
+    measure = options.get("measure_bytes", False)
+
+    def make(full: Setting, key: str, folder: Path | None) -> None:
+        try:
+            report = run(full, round_folder=folder, **options)
+        except ConfigurationError as reason:
+            if on_unsuited is not None and isinstance(reason, UnsuitedModel):
+                on_unsuited(full, reason)
+            elif on_refused is not None:
+                on_refused(full, reason)
+            else:
+                raise
+            return
+        if results is not None:
+            append_line(results, {"setting": asdict(full), "report": report.as_dict()})
+        known[key] = report
+
+    left = list(enumerate(wanted))
+    while left:
+        elsewhere = []
+        for number, full in left:
+            key = fingerprint(full)
+            folder = folder_for(results, key)
+            # A kill between a result and the end of its rounds leaves these behind.
+            if not is_missing(key, full, known, measure) and (folder is None or not folder.exists()):
+                continue
+            with made_by_us(results, folder) as ours:
+                if not ours:
+                    elsewhere.append((number, full))
+                    continue
+                # Another process may have made it since the file was read.
+                known.update(stored(results))
+                if is_missing(key, full, known, measure):
+                    if on_start is not None:
+                        on_start(number, full)
+                    make(full, key, folder)
+                if key in known:
+                    forget(folder)
+        if len(elsewhere) == len(left):
+            if on_wait is not None:
+                on_wait(len(left))
+            time.sleep(PAUSE)
+        left = elsewhere
+    return [known[key] for key in map(fingerprint, wanted) if key in known]
+
+
+def is_missing(key: str, full: Setting, known: dict[str, Report], measure_bytes: bool) -> bool:
+    """Whether this run is yet to be made, or to be made again because nobody measured what it sends."""
+    there = known.get(key)
+    return there is None or (measure_bytes and there.bytes_sent is None and full.algorithm.startswith("fedkt"))
+
+
+@contextmanager
+def made_by_us(results: Path | None, folder: Path | None) -> Iterator[bool]:
+    """Whether no other process makes the run that keeps its rounds in this folder, nor will inside the block."""
+    if results is None or folder is None:
+        yield True
+        return
+    with if_free(lock_of(results, folder.name)) as ours:
+        yield ours

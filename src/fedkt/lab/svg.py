@@ -1,0 +1,167 @@
+"""From a matplotlib figure to an `<svg>` element that can stand in any page, and the house style it is drawn in."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedkt.errors import ConfigurationError
+from fedkt.system.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
+BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
+INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
+COLOURS = {
+    "fedkt": BLUE,
+    "solo": ORANGE,
+    "pate": GREEN,
+    "centralised": PURPLE,
+    "fedavg": RED,
+    "fedprox": SKY,
+    "scaffold": INK,
+    # What has rounds is a line, what has none a dashed one: these two may share a colour with the latter.
+    "feddf": GREEN,
+    "fedkt-prox": BLUE,
+    "pfnm": "#8C564B",
+    "fedkt-expert": RED,
+    "fedkt-expert-no-counts": PURPLE,
+    "pate-soft": "#8C564B",
+}
+NAMES = {
+    "fedkt": "FedKT",
+    "solo": "Solo",
+    "pate": "PATE",
+    "centralised": "Centralised",
+    "fedavg": "FedAvg",
+    "fedprox": "FedProx",
+    "scaffold": "SCAFFOLD",
+    "feddf": "FedDF",
+    "fedkt-prox": "FedKT-Prox",
+    "pfnm": "PFNM",
+    "fedkt-expert": "FedKT, experts",
+    "fedkt-expert-no-counts": "FedKT, experts, no counts",
+    "pate-soft": "PATE, soft",
+}
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fedkt",
+    "text.parse_math": False,  # a party may be called "$x"
+    "font.family": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "figure.facecolor": "white",
+    "pdf.fonttype": 42,
+}
+
+
+def shortened(text: str, most: int = 18) -> str:
+    """The text as a label: printable, on one line, not longer than `most`."""
+    line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def name_of(algorithm: str) -> str:
+    """An algorithm as it is written in text."""
+    first, space, rest = algorithm.partition(" ")
+    return NAMES.get(first, first) + space + rest
+
+
+def colour_of(algorithm: str, place: int) -> str:
+    """An algorithm's colour; one that is not known gets one by its place."""
+    return COLOURS.get(algorithm.partition(" ")[0], [SKY, RED, GREEN, PURPLE][place % 4])
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The house style while the block runs, or a refusal in words where matplotlib is missing."""
+    try:
+        import matplotlib as mpl
+    except ImportError as reason:
+        raise ConfigurationError("A picture needs matplotlib. Run: pip install 'fedkt[report]'") from reason
+    style: Any = STYLE
+    with mpl.rc_context(style), warnings.catch_warnings():
+        # Names in scripts the measuring font lacks are shown by the reader's own fonts.
+        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")
+        yield
+
+
+def as_svg(figure: Figure, title: str, description: str) -> str:
+    """The figure as one described `<svg>` element whose ids clash with no other figure's on the page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    drawn = buffer.getvalue()
+    drawn = drawn[drawn.index("<svg") :].rstrip()
+    drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    # Inside a page this sheet would style everything, so its two rules move to the element itself.
+    drawn = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL)
+    mark = "f" + hashlib.sha256((title + description + drawn).encode()).hexdigest()[:8]
+
+    def own(tag: re.Match[str]) -> str:
+        text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", tag.group())
+        text = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", text)
+        return re.sub(r' font-family: [^;"]*;| transform="rotate\(-?0 [^)]*\)"', "", text)
+
+    # Only inside tags: a party may be called id="x".
+    drawn = re.sub(r"<[^<>]+>", own, drawn)
+    opening = drawn[: drawn.index(">")]
+    opening = re.sub(r'\s(width|height|version|xmlns:xlink)="[^"]*"', "", opening)
+    drawn = drawn[drawn.index(">") + 1 :].replace("xlink:href=", "href=")
+    return (
+        f'{opening} role="img" aria-labelledby="{mark}-title {mark}-desc" font-family="system-ui, \'DejaVu Sans\', '
+        f'Arial, sans-serif" stroke-linejoin="round"><title id="{mark}-title">{escape(title)}</title>'
+        f'<desc id="{mark}-desc">{escape(description)}</desc>{drawn}'
+    )
+
+
+def made_unique(svg: str, suffix: str) -> str:
+    """The same picture with ids of its own, for a page that shows it twice."""
+    found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
+    return svg.replace(found.group(1), found.group(1) + suffix) if found else svg
+
+
+def picture_kind(path: Path) -> str:
+    """The kind of file a picture's name asks for: png, svg or pdf."""
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise ConfigurationError(
+            f"A picture can be .png, .svg or .pdf, got {path.name!r}. Choose one of these endings."
+        )
+    return kind
+
+
+def save_picture(path: Path, draw: Callable[[], Figure], title: str, description: str) -> None:
+    """Write a figure as the kind of file the name ends in, byte for byte the same for the same numbers."""
+    kind = picture_kind(path)
+    # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
+    undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
+    with drawing():
+        figure = draw()
+        if kind == "svg":
+            data = b'<?xml version="1.0" encoding="utf-8"?>\n' + as_svg(figure, title, description).encode()
+        else:
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
+            data = buffer.getvalue()
+    write_atomically(path, data)

@@ -1,0 +1,246 @@
+"""Communication: the bytes that went over the wire beside the paper's formulas, and what an accuracy costs in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.lab.words import human_bytes, megabytes
+
+if TYPE_CHECKING:
+    from fedkt.report import Report
+
+BOUNDS = ("solo", "pate", "pate-soft", "centralised")
+"""Nothing travels in these: a party alone, or rows that nobody may pool."""
+ONE_MESSAGE = ("fedkt", "fedkt-expert", "fedkt-expert-no-counts")
+"""Methods whose parties send their students, once, and are sent nothing."""
+ONE_MODEL_DOWN = ("fedavg", "fedprox", "feddf", "pfnm", "fedkt-prox")
+"""Methods whose server sends one network and nothing else; SCAFFOLD sends a control variate with it."""
+OF_THE_BEST = (0.80, 0.85, 0.90)
+"""Targets as shares of the best accuracy reached."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The bytes of one algorithm, all parties and rounds together, as a mean over its seeds."""
+
+    algorithm: str
+    rounds: int
+    sent: float | None
+    """By the parties; None where it was not measured."""
+    received: float | None
+    """By the parties."""
+    formula: str
+    """In n parties, s students a party, r rounds, and M bytes of one model."""
+    predicted: float | None
+    """What the formula gives; None where M or s is not known."""
+
+    @property
+    def total(self) -> float | None:
+        """Both ways."""
+        return None if self.sent is None or self.received is None else self.sent + self.received
+
+
+def traffic(reports: Sequence[Report]) -> list[Traffic]:
+    """One line for every algorithm that sends something, in the order of the reports."""
+    model = model_bytes(reports)
+    found = []
+    for algorithm in dict.fromkeys(report.algorithm for report in reports):
+        if kind(algorithm) in BOUNDS:
+            continue
+        group = [report for report in reports if report.algorithm == algorithm]
+        found.append(
+            Traffic(
+                algorithm,
+                group[0].rounds,
+                mean_of([report.bytes_sent for report in group]),
+                mean_of([received_by(report) for report in group]),
+                formula(algorithm),
+                mean_of([predicted(report, model) for report in group]),
+            )
+        )
+    return found
+
+
+def worth_showing(reports: Sequence[Report]) -> bool:
+    """Whether there are measured bytes of several algorithms to set side by side."""
+    measured = any(report.bytes_sent or report.bytes_received for report in reports)
+    return measured and len({report.algorithm for report in reports}) > 1
+
+
+def model_bytes(reports: Sequence[Report]) -> float | None:
+    """M: one packed model as a server sends it to one party, from the bytes measured; None where none was sent."""
+    measured = []
+    for report in reports:
+        sendings = report.rounds - (kind(report.algorithm) == "fedkt-prox")
+        if kind(report.algorithm) in ONE_MODEL_DOWN and report.bytes_received and sendings:
+            measured.append(report.bytes_received / (taking_part(report) * sendings))
+    return mean_of(measured)
+
+
+def formula(algorithm: str) -> str:
+    """The bytes of an algorithm as the paper counts them; SCAFFOLD sends control variates as large as its weights."""
+    if kind(algorithm) in ONE_MESSAGE:
+        return "n·s·M"
+    known = {"fedkt-prox": "n·M·(s+2·(r−1))", "scaffold": "4·n·M·r"}
+    return known.get(kind(algorithm), "2·n·M·r")
+
+
+def predicted(report: Report, model: float | None) -> float | None:
+    """What the formula gives for a run, with M bytes a model."""
+    if model is None:
+        return None
+    sending = taking_part(report) * model
+    if kind(report.algorithm) not in (*ONE_MESSAGE, "fedkt-prox"):
+        return (4 if kind(report.algorithm) == "scaffold" else 2) * sending * report.rounds
+    if report.partitions is None:
+        return None
+    return sending * report.partitions + 2 * sending * (report.rounds - 1)
+
+
+def taking_part(report: Report) -> int:
+    """The parties of one round."""
+    return max(1, round(report.participation * report.parties))
+
+
+def received_by(report: Report) -> int | None:
+    """The bytes the parties received: none where the only round begins at the parties."""
+    return 0 if report.bytes_received is None and kind(report.algorithm) in ONE_MESSAGE else report.bytes_received
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One algorithm, round after round, over its seeds; a method of one round is a curve of one point."""
+
+    algorithm: str
+    accuracy: NDArray[np.float64]
+    """Seeds down, rounds across."""
+    bytes_so_far: NDArray[np.float64] | None
+    """Sent and received by the end of each round, mean over the seeds; None where it was not measured."""
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The mean accuracy after each round."""
+        return np.asarray(self.accuracy.mean(axis=0))
+
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """The sample standard deviation after each round, zeros for a single seed."""
+        return np.asarray(self.accuracy.std(axis=0, ddof=1) if len(self.accuracy) > 1 else 0 * self.accuracy[0])
+
+    @property
+    def one_shot(self) -> bool:
+        """Whether there is one point only."""
+        return len(self.mean) == 1
+
+    def reaches(self, target: float) -> tuple[int, float | None] | None:
+        """The first round whose mean accuracy is at least the target and the bytes until then; None for never."""
+        rounds = np.flatnonzero(self.mean >= target - 1e-9)
+        if not len(rounds):
+            return None
+        first = int(rounds[0])
+        return first + 1, None if self.bytes_so_far is None else float(self.bytes_so_far[first])
+
+
+def curves(reports: Sequence[Report]) -> list[Curve]:
+    """The curve of each algorithm, in the order of the reports."""
+    found = []
+    for algorithm in dict.fromkeys(report.algorithm for report in reports):
+        histories = [history(each) for each in reports if each.algorithm == algorithm and each.accuracy is not None]
+        if not histories:
+            continue
+        # Seeds of different length have as many rounds in common as the shortest has.
+        rounds = min(len(each) for each in histories)
+        accuracy = np.array([[point["accuracy"] for point in each[:rounds]] for each in histories], dtype=np.float64)
+        both_ways = [[total(point) for point in each[:rounds]] for each in histories]
+        measured = all(count is not None for each in both_ways for count in each)
+        so_far = np.cumsum(np.array(both_ways, dtype=np.float64), axis=1).mean(axis=0) if measured else None
+        found.append(Curve(algorithm, accuracy, so_far))
+    return found
+
+
+def history(report: Report) -> Sequence[dict[str, Any]]:
+    """The rounds of a run, or its result as those of a single round."""
+    return report.history or (
+        {"accuracy": report.accuracy, "sent": report.bytes_sent, "received": received_by(report)},
+    )
+
+
+def total(point: dict[str, Any]) -> int | None:
+    """The bytes of one round both ways."""
+    return None if point["sent"] is None or point["received"] is None else point["sent"] + point["received"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """An accuracy to be reached, and why this one."""
+
+    accuracy: float
+    of: str
+    """The algorithm whose best accuracy this is, or is a share of."""
+    share: float | None = None
+
+    def why(self, name: Callable[[str], str] = str) -> str:
+        """The reason in words."""
+        part = "" if self.share is None else f"{100 * self.share:.0f} % of "
+        return f"{part}the best of {name(self.of)}"
+
+
+def targets(found: Sequence[Curve]) -> list[Target]:
+    """The best accuracy of the weakest method that communicates, and shares of the best one, from low to high."""
+    bests = {curve.algorithm: float(curve.mean.max()) for curve in found if kind(curve.algorithm) not in BOUNDS}
+    if not bests:
+        return []
+    weakest, strongest = min(bests, key=bests.__getitem__), max(bests, key=bests.__getitem__)
+    chosen = [Target(bests[weakest], weakest)]
+    chosen += [Target(share * bests[strongest], strongest, share) for share in OF_THE_BEST]
+    return sorted(chosen, key=lambda each: each.accuracy)
+
+
+def reach_cells(found: Sequence[Curve], wanted: Sequence[Target]) -> list[list[str]]:
+    """For every method that communicates: its name, its best accuracy in percent, and what each target costs."""
+    return [
+        [curve.algorithm, f"{100 * curve.mean.max():.1f}", *(cost(curve.reaches(each.accuracy)) for each in wanted)]
+        for curve in found
+        if kind(curve.algorithm) not in BOUNDS
+    ]
+
+
+def cost(reached: tuple[int, float | None] | None) -> str:
+    """Rounds and megabytes, a dash for never, a question mark where bytes were not measured."""
+    if reached is None:
+        return "–"
+    rounds, count = reached
+    return f"{rounds} · {'?' if count is None else megabytes(count)}"
+
+
+def traffic_cells(lines: Sequence[Traffic], name: Callable[[str], str] = str) -> list[list[str]]:
+    """The traffic in words: algorithm, rounds, sent, received, total, formula, what it gives."""
+    return [
+        [
+            name(each.algorithm),
+            str(each.rounds),
+            *(human_bytes(count) for count in (each.sent, each.received, each.total)),
+            each.formula,
+            human_bytes(each.predicted),
+        ]
+        for each in lines
+    ]
+
+
+TRAFFIC_HEAD = ("algorithm", "rounds", "sent", "received", "total", "formula", "gives")
+
+
+def kind(algorithm: str) -> str:
+    """The algorithm without the settings that a page adds to its name."""
+    return algorithm.partition(" ")[0]
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """The mean, None where one is missing."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None

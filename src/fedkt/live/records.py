@@ -1,0 +1,155 @@
+"""A party's records: read by the plan's columns, and at level L2 told apart by their identities."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.algorithms.calibration import check_records
+from fedkt.data.values import identities_of, plural
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.federation import Diary
+from fedkt.plan import Plan, file_digest
+from fedkt.votes import Labels
+
+FEW_RECORDS = 6
+"""With fewer, names follow classes by chance."""
+
+
+def check_identity(plan: Plan, column: str | None) -> None:
+    """Refuse a column that cannot tell records apart, by the plan alone."""
+    if column is None:
+        return
+    if plan.level != "L2":
+        raise ConfigurationError(
+            f"Records have identities at level L2, where subsets are cut by them; this plan has level {plan.level}. "
+            "Leave --id out."
+        )
+    learned = column in {each.name for each in plan.columns.columns}
+    if learned or column == plan.columns.label:
+        what = "a column that the models learn from" if learned else "the column to predict"
+        raise ConfigurationError(
+            f"--id {column}: that is {what}. What is in a record may change, and must not decide its subset. Name a "
+            "column that the plan does not use, such as a number of the patient or the sample."
+        )
+
+
+@dataclass(frozen=True)
+class Records:
+    """A party's labelled rows."""
+
+    X: NDArray[np.float32]
+    y: Labels
+    ids: Sequence[str] | None
+    """What level L2 tells them apart by; None for their places, and where nothing asks."""
+
+
+def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary: Diary) -> Records:
+    """The rows in a party's file; what is odd about them is said in the diary, which never leaves the party."""
+    if file_digest(data) == plan.public.sha256:
+        raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
+    table = plan.columns.read(data)
+    X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
+    most = plan.most_rows(name)
+    # With noise a party's size must not decide whether it sends: there what it tells is scaled down.
+    if most is not None and len(y) > most and plan.counts and plan.level != "L2":
+        raise DataError(
+            f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
+            "not believe the bundle. Agree on a new plan. Nothing was trained."
+        )
+    if most is not None and len(y) > most:
+        what = "class counts" if plan.counts else "student's claims"
+        diary.say(
+            f"{data} has {len(y)} rows, and the plan gives {name!r} the word of {most} at most: its {what} are scaled "
+            "down to them."
+        )
+    unused = [column for column in plan.columns.unused(table) if column != identity]
+    if unused:
+        diary.say(f"{data} has columns that were not agreed on and are not used: {', '.join(unused[:20])}.")
+    absent = [str(each) for place, each in enumerate(plan.classes) if not (y == place).any()]
+    if absent:
+        diary.say(f"No row of {data} is labelled {', '.join(absent[:20])}; the other parties may know it.")
+    for note in plan.columns.unseen_notes(table):
+        diary.say(note)
+    if plan.level != "L2":
+        return Records(X, y, None)
+    ids = identities_of(table, identity)
+    check_records(plan.algorithm().adjacency, ids, name)
+    tell_of_records(diary, plan, data, ids, y, column=identity)
+    return Records(X, y, ids)
+
+
+def data_digest(data: Path, column: str | None) -> str:
+    """SHA-256 of a party's file as it is used: with its labels, and with the column that its rows are cut by."""
+    digest = file_digest(data, with_labels=True)
+    return digest if column is None else hashlib.sha256(f"{digest} {column}".encode()).hexdigest()
+
+
+def tell_of_records(
+    diary: Diary, plan: Plan, data: Path, ids: Sequence[str] | None, y: Labels, *, column: str | None
+) -> None:
+    """What the party should know of how its records are told apart; nobody else is told."""
+    if ids is None:
+        diary.say(
+            f"The records of {data} are told apart by their places in it. The promise holds if nothing in a record "
+            "decides where it stands, as in a file that is only ever written on at its end. Else name a column of "
+            "identities: --id COLUMN."
+        )
+        if sorted_by_label(y):
+            diary.say(
+                f"The rows of {data} are sorted by their label: there one changed label moves every row between, and "
+                "nothing is promised. Name a column of identities (--id COLUMN), or shuffle the rows once and keep "
+                "them so."
+            )
+        return
+    what = f"column {column!r}" if column is not None else "file name" if data.is_dir() else "id"
+    diary.say(
+        f"The records of {data} are told apart by their {what}. The promise holds if neither what is in a record nor "
+        "any other record decides it."
+    )
+    if follows_classes(ids, [str(plan.classes[code]) for code in y]):
+        diary.say(
+            f"The {what} of the records of {data} seems to follow their classes: by its words, or numbered within each "
+            "class. There one changed label renames other records, and nothing is promised. Give every record a name "
+            "that it keeps whatever its class."
+        )
+    nameless = sum(each.strip() in ("", "nan") for each in ids)
+    if nameless:
+        diary.say(f"{plural(nameless, 'row')} of {data} without any {what} count as one record's.")
+    shared = sum(count for count in Counter(ids).values() if count > 1)
+    if shared:
+        diary.say(
+            f"{plural(shared, 'row')} of {data} share their {what} with others: they stay in one subset, and the noise "
+            "on the votes protects them together."
+            + (" The class counts protect each of them alone." if plan.counts else "")
+        )
+
+
+def sorted_by_label(y: Labels) -> bool:
+    """Whether the rows of each class stand together, in more than a row or two."""
+    runs = 1 + int(np.count_nonzero(np.diff(y)))
+    return len(y) > 2 * runs and runs == len(np.unique(y)) > 1
+
+
+def follows_classes(ids: Sequence[str], classes: Sequence[str]) -> bool:
+    """Whether identities look as if the records' classes had made them, as exports by class do."""
+    if len(ids) < FEW_RECORDS or len(set(classes)) < 2:
+        return False
+    named = sum(label.casefold() in identity.casefold() for identity, label in zip(ids, classes, strict=True))
+    numbers: dict[str, list[int]] = {}
+    for identity, label in zip(ids, classes, strict=True):
+        found = re.findall(r"[0-9]{1,15}", identity)
+        if found:
+            numbers.setdefault(label, []).append(int(found[-1]))
+    # Without gaps in every class: numbered over all records, each class would have gaps.
+    counted = len(numbers) == len(set(classes)) and all(
+        len(each) > 1 and max(each) - min(each) == len(each) - 1 == len(set(each)) - 1 for each in numbers.values()
+    )
+    return named > len(ids) // 2 or counted

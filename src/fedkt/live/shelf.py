@@ -1,0 +1,263 @@
+"""The shelf: finished students in a working folder, which survives being killed and belongs to one run only.
+
+A shelf belongs to one plan, one party, one data file and one set of library versions. Only files that fedkt has put
+there are ever removed, and only one process at a time works in a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import ConfigurationError, DataError, ModelError, PrivacyError
+from fedkt.federation import Diary, seed_for
+from fedkt.models.base import FittedModel
+from fedkt.models.exchange import OnnxModel, converter
+from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
+from fedkt.plan import Plan
+from fedkt.privacy.stream import new_secret
+from fedkt.system.files import read_at_most, write_atomically
+from fedkt.system.locks import give_back, try_lock
+from fedkt.system.parallel import Progress
+from fedkt.system.versions import versions
+
+WORK = Path(".fedkt-work")
+STATE = "shelf.json"
+LOCK = "shelf.lock"
+ROWS = "rows"
+"""The folder in it for arrays that several processes work on."""
+ENDING = ".student"
+STUDENT = re.compile(r"student-[0-9]+\.student")
+UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
+BELONGS = {"plan": "plan", "party": "party", "data": "data file or --id", "versions": "version of fedkt or a library"}
+"""What a shelf belongs to, and what messages call it."""
+OLD_NOISE = "noise_seed"
+BENEATH = ("scipy", "joblib", "cryptography")
+"""What votes and noise also depend on, beside what a model does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf(MutableMapping[str, Any]):
+    """Finished students as files: a student is converted the moment it is put here, and checked when it is taken."""
+
+    folder: Path
+    public: NDArray[np.float32] = field(repr=False)
+    """The rows on which a converted student must say what it said before."""
+    n_classes: int
+    diary: Diary
+    soft: bool = False
+    """Whether students also say how sure they are, where they can."""
+    must_be_soft: bool = False
+    """Whether a student that cannot is refused."""
+
+    def __setitem__(self, name: str, model: Any) -> None:
+        student = model if isinstance(model, OnnxModel) else self._converted(name, model)
+        write_atomically(self._path(name), hashlib.sha256(student.data).digest() + student.data, private=True)
+
+    def __getitem__(self, name: str) -> OnnxModel:
+        width = self.public.shape[1]
+        try:
+            stored = read_at_most(self._path(name), Limits().member_bytes + 32)
+        except OSError:
+            raise KeyError(name) from None
+        damage, graph = "it is too large" if stored is None else "", SafeGraph(b"", soft=False)
+        data = b"" if stored is None else stored[32:]
+        if stored is not None and hashlib.sha256(data).digest() != stored[:32]:
+            damage = "its digest does not fit"
+        elif not damage:
+            try:
+                graph = check_graph(data, n_features=width, n_classes=self.n_classes, soft=self.soft)
+            except ModelError as reason:
+                damage = str(reason)
+        if damage:
+            self.diary.say(f"{self._path(name)} was damaged ({damage}) and is trained again.")
+            self._path(name).unlink(missing_ok=True)
+            raise KeyError(name)
+        return OnnxModel(graph.data, width, self.n_classes, name, soft=graph.soft)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self[str(name)]
+        except KeyError:
+            return False
+        return True
+
+    def __delitem__(self, name: str) -> None:
+        try:
+            self._path(name).unlink()
+        except FileNotFoundError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        names = (path.name for path in self.folder.iterdir())
+        return iter(sorted(name.removesuffix(ENDING) for name in names if STUDENT.fullmatch(name)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}{ENDING}"
+
+    def _converted(self, name: str, model: FittedModel) -> OnnxModel:
+        try:
+            convert = converter(soft=self.soft, must=self.must_be_soft)
+            return convert(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
+        except ModelError as reason:
+            raise ModelError(f"{name} cannot be sent: {reason}") from reason
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Teachers trained so far, over all partitions."""
+
+    show: Progress
+    shelf: Shelf
+    partitions: int
+
+    def __call__(self, done: int, total: int) -> None:
+        self.show(len(self.shelf) * total + done, self.partitions * total)
+
+
+@contextmanager
+def working_for(name: str, folder: Path) -> Iterator[None]:
+    """Nobody else works in this folder inside the block; a killed process gives its place back.
+
+    Where the system has no flock, nobody is kept out.
+    """
+    check_ours(folder)
+    handle = take_lock(folder)
+    if handle is None:
+        raise ConfigurationError(
+            f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it first."
+        )
+    try:
+        # Whoever came first may have left something between the look and the lock.
+        check_ours(folder)
+        yield
+    finally:
+        give_back(folder / LOCK, handle)
+        # A folder with unfinished work in it stays; so does one that others have put files into.
+        with suppress(OSError):
+            folder.rmdir()
+            if folder.parent.name == WORK.name:
+                folder.parent.rmdir()
+
+
+def take_lock(folder: Path) -> int | None:
+    """The handle that holds the folder's lock, None while somebody else has it."""
+    while True:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Whoever has just finished there takes the folder away.
+        with suppress(FileNotFoundError):
+            return try_lock(folder / LOCK)
+
+
+def check_ours(folder: Path) -> None:
+    """Refuse a folder with files in it that is no shelf; nothing in it is touched."""
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is not a folder. Pass an empty or new folder as --work.")
+    if not folder.is_dir() or read_state(folder):
+        return
+    names = sorted(path.name for path in folder.iterdir())
+    strange = [name for name in names if name != LOCK and not name.startswith(f".{STATE}.")]
+    if strange:
+        raise DataError(
+            f"{folder} holds files that are not fedkt's ({', '.join(map(repr, strange[:3]))}"
+            f"{', …' * (len(strange) > 3)}), so it is not used and nothing in it is touched. Pass an empty or new "
+            "folder as --work."
+        )
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """What this run draws its randomness from."""
+
+    seed: int
+    noise_seed: int | None = field(repr=False)
+    """Secret, and only at level L2: with it, a run that was killed makes the same release again, not another one."""
+    resumed: bool
+    """Whether an earlier run had drawn them."""
+
+
+def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Diary) -> Seeds:
+    """This party's seeds; students that were made from something else are removed first.
+
+    Not where a secret noise lies beside them: that run is paid for, and without its noise it could not be finished.
+    """
+    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*BENEATH)), strict=True))
+    state = read_state(folder)
+    seed, secret = state.pop("seed", None), state.pop("noise_secret", None)
+    state.pop("labels", None)
+    if state == belongs and (secret is not None) == (plan.level == "L2"):
+        return Seeds(int(seed), secret, resumed=True)
+    if state:
+        # An earlier version drew its noise in another way, from what it called a seed.
+        changed = [BELONGS[key] for key in belongs if state.get(key) != belongs[key]]
+        others = " and ".join(changed) or "settings"
+        if secret is not None or OLD_NOISE in state:
+            raise PrivacyError(
+                f"{folder} holds a run that is paid for and not finished, begun with another {others}. Start it as it "
+                f"was begun, and it is finished at no further charge. Or give it up: remove {folder}, or pass another "
+                "folder as --work; what you run then is charged anew. Nothing was touched."
+            )
+        diary.say(f"{folder} holds work that was begun with another {others}; it is done again from the beginning.")
+        clear(folder, keep=(STATE,))
+    drawn = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
+    secret = new_secret() if plan.level == "L2" else None
+    write_state(folder, {**belongs, "seed": drawn} | ({} if secret is None else {"noise_secret": secret}))
+    return Seeds(drawn, secret, resumed=False)
+
+
+def write_state(folder: Path, said: dict[str, Any]) -> None:
+    """Write down what a shelf belongs to, with its secrets, for its owner's eyes only."""
+    write_atomically(folder / STATE, json.dumps(said, indent=1).encode(), private=True)
+
+
+def hold(folder: Path, noise_key: str, digest: str) -> None:
+    """Write down which labels a kept noise has given, before anything learns them; refused where it gave others.
+
+    What decides the votes belongs to the shelf; but round-off on another machine may still move one.
+    """
+    state = read_state(folder)
+    held = state.get("labels", {})
+    if held.get(noise_key, digest) != digest:
+        raise PrivacyError(
+            "The same rows gave other votes than before this run was interrupted, and the same noise on both would "
+            "give them away. Nothing was written. Go on where and as it was begun (same machine, same --jobs); or "
+            f"remove {folder} and start again, which is a new release and is charged."
+        )
+    if noise_key not in held:
+        write_state(folder, {**state, "labels": {**held, noise_key: digest}})
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """What the shelf in a folder belongs to; empty where there is none or it is not one of ours."""
+    try:
+        stored = json.loads(read_at_most(folder / STATE, 2**20) or b"")
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(stored, dict) or set(stored) - {OLD_NOISE, "noise_secret", "labels"} != {*BELONGS, "seed"}:
+        return {}
+    drawn = [stored["seed"], stored.get("noise_secret", 0)]
+    right = all(type(each) is int and 0 <= each < 2**256 for each in drawn)
+    return stored if right and isinstance(stored.get("labels", {}), dict) else {}
+
+
+def clear(folder: Path, *, keep: tuple[str, ...] = ()) -> None:
+    """Remove what a shelf has put into its folder, its state last: killed half-way, the rest still says whose it is."""
+    shutil.rmtree(folder / ROWS, ignore_errors=True)
+    names = [path.name for path in folder.iterdir() if STUDENT.fullmatch(path.name) or UNFINISHED.fullmatch(path.name)]
+    for name in [*sorted(names), STATE]:
+        if name not in keep and not (folder / name).is_dir():
+            (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,218 @@
+"""A party at level L2: what its noise costs is claimed in the bundle and written into its ledger before it trains."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.expert import COUNTS_STREAM
+from fedkt.algorithms.fedkt import number_of_queries
+from fedkt.algorithms.pate import fingerprint, student_purpose
+from fedkt.bundle.manifest import Claim
+from fedkt.data.values import plural
+from fedkt.errors import ConfigurationError, PrivacyError
+from fedkt.federation import Diary
+from fedkt.live.shelf import Seeds, clear, hold
+from fedkt.plan import Plan
+from fedkt.privacy import Ledger, Release
+from fedkt.privacy.entries import Spending
+from fedkt.privacy.ledger import COUNTS_PURPOSE, counts_release, named, same_spending, total_of
+from fedkt.privacy.ledger_file import LedgerFile, reserve
+from fedkt.privacy.statement import rounded_up
+
+
+def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
+    """Where this party's releases are written down: beside its data unless said otherwise; nowhere without noise."""
+    if plan.level != "L2":
+        if asked is not None:
+            raise ConfigurationError(
+                f"At level {plan.level} a party adds no noise and keeps no ledger. Leave --ledger out."
+            )
+        return None
+    if asked is not None:
+        return asked
+    # "." is a folder whose name only its full path tells.
+    named = data if data.name else data.resolve()
+    return named.with_name(f"{named.name}.ledger")
+
+
+def check_limits(plan: Plan, name: str, *, most_epsilon: float | None, most_delta: float | None) -> None:
+    """Refuse a plan that asks more of this party than it allows, before anything of it is read.
+
+    At level L1 the server spends: there the budget of all its releases counts, at L2 the ledger keeps to the limit.
+    """
+    for option, most, end in (("--most-epsilon", most_epsilon, math.inf), ("--most-delta", most_delta, 1.0)):
+        if most is not None and not 0 < most < end:
+            raise ConfigurationError(f"{option} must lie between 0 and {'1' if end == 1 else 'infinity'}, got {most}.")
+    if most_epsilon is None and most_delta is None:
+        return
+    price, asks = plan.price(), []
+    if price is None:
+        asks.append(f"level {plan.level} adds no noise, so epsilon is infinite")
+    else:
+        unit = price.release.unit
+        if most_epsilon is not None and not price.epsilon <= most_epsilon:
+            asks.append(f"epsilon {rounded_up(price.epsilon)} for one {unit}, and you allow {most_epsilon:g}")
+        elif most_epsilon is not None and plan.level == "L1" and not (plan.budget or math.inf) <= most_epsilon:
+            asks.append(f"a budget of epsilon {plan.budget:g} for one {unit}, and you allow {most_epsilon:g}")
+        if most_delta is not None and not price.delta <= most_delta:
+            asks.append(f"delta {price.delta:g}, and you allow {most_delta:g}")
+    if asks:
+        raise PrivacyError(
+            f"The plan asks more of {name!r} than its own limits allow: {'; '.join(asks)}. Nothing was read, trained "
+            "or written. Agree on a plan with more noise, fewer queries or a smaller delta; or change --most-epsilon "
+            "or --most-delta."
+        )
+
+
+def claim_for(plan: Plan) -> Claim:
+    """What a party's noise promises, from the plan alone: nothing about the party is in it."""
+    price, agreed = plan.price(), plan.privacy
+    assert price is not None
+    assert agreed is not None
+    return Claim(
+        mechanism=agreed.mechanism,
+        scale=dict(agreed.noise.scale),
+        queries=number_of_queries(agreed.queries, plan.public.rows),
+        partitions=plan.partitions,
+        voters=plan.subsets,
+        classes=len(plan.classes),
+        epsilon=price.epsilon,
+        delta=agreed.delta,
+        unit="record",
+        adjacency=agreed.adjacency,
+        total_epsilon=price.epsilon,
+        releases=plan.releases,
+        count_sigma=agreed.count_sigma,
+    )
+
+
+def with_total(claim: Claim, ledger: Ledger) -> Claim:
+    """The claim with what everything in the ledger costs together, once this run is written down there."""
+    assert ledger.file is not None
+    spent = ledger.file.spent(who=ledger.owner)
+    total = max(claim.epsilon, total_of(spent, ledger.delta))
+    return claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
+
+
+def open_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: float | None = None) -> Ledger:
+    """This party's ledger, under the plan's budget and its own; what kept noise gives is held in the working folder."""
+    assert plan.privacy is not None
+    budgets = [each for each in (plan.budget, most_epsilon) if each is not None]
+    return Ledger(
+        owner=name,
+        delta=plan.privacy.delta,
+        budget=min(budgets, default=None),
+        file=LedgerFile.open(path),
+        plan=plan.digest,
+        hold=partial(hold, work),
+    )
+
+
+def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> bool:
+    """Write all releases of this run into the ledger before anything is trained, or refuse and write none.
+
+    Whether anything was due.
+
+    A run that goes on after being killed finds its own entries, by the fingerprint of its noise, and pays nothing.
+    """
+    ledger_file, agreed, budget = ledger.file, plan.privacy, ledger.budget
+    assert ledger_file is not None
+    assert agreed is not None
+    assert budget is not None
+    release = Release(agreed.noise, claim.queries, claim.voters, claim.classes, claim.unit, claim.adjacency)
+    ours = [
+        # As they will be named when they are released: found then, and not paid again.
+        Spending.of(
+            release,
+            who=ledger.owner,
+            purpose=named(student_purpose(partition), fingerprint(noise_seed, partition)),
+            plan=plan.digest,
+        )
+        for partition in range(plan.partitions)
+    ]
+    noise = plan.count_noise()
+    if noise is not None:
+        ours.append(
+            Spending.of(
+                counts_release(noise, claim.classes, claim.adjacency),
+                who=ledger.owner,
+                purpose=named(COUNTS_PURPOSE, fingerprint(noise_seed, COUNTS_STREAM)),
+                plan=plan.digest,
+            )
+        )
+    spent = ledger_file.spent(who=ledger.owner)
+    due = [each for each in ours if not any(same_spending(entry, each) for entry in spent)]
+    if not due:
+        return False
+    cost = total_of([*spent, *due], ledger.delta)
+    if not cost <= budget:
+        so_far = total_of(spent, ledger.delta)
+        whose = "budget" if budget == plan.budget else "limit of its own (--most-epsilon)"
+        raise PrivacyError(
+            f"The {whose} of {ledger.owner!r} does not cover this run: epsilon {so_far:.4g} is spent in "
+            f"{plural(len(spent), 'earlier release')}, with this one it would be {cost:.4g}, allowed is {budget:g} "
+            f"at delta {ledger.delta:g}. Nothing was trained or written. Training again on changed rows is a "
+            "new release; if you need the file of the last run again, send the one you kept. Else agree on a plan "
+            f"with a larger budget, more noise or fewer queries. (Ledger: {ledger_file.path})"
+        )
+    reserve(ledger_file, due, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
+    return True
+
+
+def paid(
+    plan: Plan,
+    name: str,
+    claim: Claim,
+    own: Seeds,
+    path: Path,
+    folder: Path,
+    diary: Diary,
+    *,
+    rows: int,
+    most_epsilon: float | None = None,
+) -> tuple[Ledger, Claim]:
+    """The ledger in which this run is written down, and the claim with what all releases in it cost."""
+    assert own.noise_seed is not None
+    new = not path.exists()
+    try:
+        ledger = open_ledger(plan, name, path, folder, most_epsilon)
+        charged = spend(ledger, plan, claim, own.noise_seed)
+    except PrivacyError:
+        # Noise that was drawn for a run that is not paid for is nobody's; that of an earlier one is.
+        if not own.resumed:
+            clear(folder)
+        raise
+    claim = with_total(claim, ledger)
+    tell(diary, plan, name, claim, rows, path, new=new, charged=charged)
+    return ledger, claim
+
+
+def tell(diary: Diary, plan: Plan, name: str, claim: Claim, rows: int, path: Path, *, new: bool, charged: bool) -> None:
+    """What the party should know about its noise before it trusts it."""
+    if new:
+        diary.say(
+            f"{path} is new: if releases about these rows were written into another ledger, pass it with --ledger, or "
+            "they are not counted."
+        )
+    others = Counter(entry.who for entry in LedgerFile.open(path).entries if entry.who != name)
+    for owner, count in others.items():
+        diary.say(
+            f"{path} also holds {plural(count, 'release')} of {owner!r}, not counted for {name!r}. If they were made "
+            "from the same rows, only what all of them cost together is promised."
+        )
+    for caution in cautions(plan.level, plan.price(), [rows]):
+        diary.say(caution)
+    paid_for = (
+        f"is written into {path}"
+        if charged
+        else f"was written into {path} when this run was begun, and nothing is charged now"
+    )
+    diary.say(
+        f"epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} {paid_for}. A budget of epsilon "
+        f"{rounded_up(claim.total_epsilon)}, fixed beforehand, covers its {plural(claim.releases, 'release')} so far. "
+        "Keep the bundle: making it again is another release, which is charged again."
+    )

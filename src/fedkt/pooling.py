@@ -1,0 +1,200 @@
+"""The arithmetic of expert voting: a party's word on a class counts by its share of the rows of that class.
+
+Parties differ in how often they see a class (label shift), not in what a class looks like. Then the posterior of the
+pooled rows follows from the parties' own posteriors p_i(y|x) and class counts n_i(y) alone: with the shares
+share_i(y) = n_i(y) / Σ_j n_j(y),
+
+    p(y|x) = Σ_i w_i(x) p_i(y|x),    w_i(x) = Σ_y share_i(y) p(y|x),
+
+where w_i(x) is the probability that a row like x is party i's. Counts may be rounded, noisy or estimated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Matrix = NDArray[np.float64]
+
+MOST_ROUNDS = 500
+SETTLED = 1e-4
+"""The fixed point is reached when a step moves no probability by more."""
+BLOCK_VALUES = 2**22
+"""Numbers of the parties' posteriors that are worked on at once."""
+TOLERANCE = 0.02
+"""How far the labels' class shares may stray from those expected, in total variation, before they are pulled back.
+
+Forests are less sure than they could be: their labels lose a rare class that is found probable all the same. Where
+classes can hardly be told apart they stray too, and rightly so: nothing in what forests say tells the two apart, and
+there it costs labels. What calibrated families say is never moved.
+"""
+MISFIT = 0.3
+"""From here on a party's counts do not fit what its student says (see `misfit`).
+
+Set on development seeds, on which hardly an honest party comes so far, and hardly one does not that gives all its rows
+to its rarest class (docs/decisions/0009).
+"""
+CHANCE = 1.5
+"""How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
+MATCHING_STEPS = 300
+
+
+def shares_of(counts: ArrayLike) -> Matrix:
+    """share_i(y), one row a party; a class that nobody has is everybody's in equal parts."""
+    rows = np.asarray(counts, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) == 0 or not np.isfinite(rows).all() or (rows < 0).any():
+        raise ValueError(f"Counts are one row of numbers of at least 0 for each party, got shape {rows.shape}.")
+    total = rows.sum(axis=0)
+    shared: Matrix = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 1.0 / len(rows))
+    return shared
+
+
+def pooled_posterior(posteriors: Sequence[ArrayLike], shares: Matrix) -> Matrix:
+    """The fixed point: what a model of the pooled rows would say, from what the parties' models say."""
+    said = [np.asarray(each, dtype=np.float32) for each in posteriors]
+    n_rows, n_classes = said[0].shape
+    step = max(1, BLOCK_VALUES // (len(said) * n_classes))
+    blocks = [
+        fixed_point(np.stack([each[start : start + step] for each in said]).astype(np.float64), shares)
+        for start in range(0, n_rows, step)
+    ]
+    return np.concatenate(blocks) if blocks else np.empty((0, n_classes))
+
+
+def fixed_point(posteriors: Matrix, shares: Matrix) -> Matrix:
+    """The same for a block of rows: parties × rows × classes."""
+    pooled = normalise_rows(posteriors.mean(axis=0))
+    for _ in range(MOST_ROUNDS):
+        weights = normalise_rows(pooled @ shares.T)
+        before, pooled = pooled, normalise_rows(np.einsum("mi,imk->mk", weights, posteriors))
+        if np.abs(pooled - before).max(initial=0.0) < SETTLED:
+            break
+    return pooled
+
+
+def misfit(posterior: NDArray[Any], own: Matrix, pooled: Matrix, everybody: Matrix) -> float:
+    """How far what a party says lies from what it would say with these class counts, on the mean of all rows.
+
+    Under label shift its posterior is the pooled one, each class times the party's share of the class's rows. Whoever
+    gives other counts than those its student was taught from says something else. The distance is a total variation.
+    """
+    expected = normalise_rows(pooled * (own / np.maximum(everybody, 1.0))).mean(axis=0)
+    return distance(posterior.mean(axis=0, dtype=np.float64), expected)
+
+
+def normalise_rows(scores: Matrix) -> Matrix:
+    """Each row divided by its sum; a row of zeros is spread evenly."""
+    total = scores.sum(axis=1, keepdims=True)
+    evenly = 1.0 / scores.shape[1]
+    spread: Matrix = np.where(total > 0, scores / np.where(total > 0, total, 1.0), evenly)
+    return spread
+
+
+def label_shares(scores: Matrix) -> Matrix:
+    """Which part of the rows each class has the largest score on; rows on which several have it are split."""
+    best = scores == scores.max(axis=1, keepdims=True)
+    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+def distance(shares: Matrix, others: Matrix) -> float:
+    """Total variation between two distributions over the classes."""
+    return float(np.abs(shares - others).sum() / 2)
+
+
+def tolerance_for(expected: Matrix, n_rows: int) -> float:
+    """How far labels of so many rows may stray: what few rows stray by chance is no fault.
+
+    A share of m rows has the standard deviation √(p(1−p)/m), and the mean absolute value of a normal one is √(2/π).
+    """
+    by_chance = float(np.sqrt(2 * expected * (1 - expected) / (np.pi * max(n_rows, 1))).sum() / 2)
+    return max(TOLERANCE, CHANCE * by_chance)
+
+
+def expected_shares(scores: Matrix) -> Matrix:
+    """The class shares that labels should have: how probable the classes are on all rows.
+
+    Not those of the parties' own rows: public rows may be others, and a party that boasts would move them at will.
+    """
+    mean: Matrix = normalise_rows(scores).mean(axis=0)
+    return mean
+
+
+def limit_label_drift(scores: Matrix) -> tuple[Matrix, float, float]:
+    """The scores, moved where their labels stray too far from the expected shares until they are within the tolerance.
+
+    Also how far they strayed, and how far they do now. Rows about which nobody says anything stay as they are.
+    """
+    spoken_for = scores.max(axis=1, initial=0.0) > 0
+    if not spoken_for.any():
+        return scores, 0.0, 0.0
+    said = scores[spoken_for]
+    expected = expected_shares(said)
+    strayed, near = distance(label_shares(said), expected), pulled_to(said, expected)
+    left = distance(label_shares(near), expected)
+    if left >= strayed:
+        return scores, strayed, strayed
+    moved = scores.copy()
+    moved[spoken_for] = near
+    return moved, strayed, left
+
+
+def pulled_to(scores: Matrix, expected: Matrix) -> Matrix:
+    """The scores as they are where the shares of their labels are near enough, else moved until they just are."""
+    given = label_shares(scores)
+    strayed, allowed = distance(given, expected), tolerance_for(expected, len(scores))
+    return scores if strayed <= allowed else with_shares(scores, expected + allowed / strayed * (given - expected))
+
+
+def with_shares(scores: Matrix, wanted: Matrix) -> Matrix:
+    """The scores with a factor for each class, so that the largest ones have these shares, as nearly as can be.
+
+    A class of which nobody speaks on a row stays out of it. With two classes this is a cut between two rows. With more
+    the factors are sought step by step. Where nothing is nearer than the scores as they are, they stay.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(scores)
+    if scores.shape[1] == 2:
+        shift = np.array([0.0, -best_cut(logs[:, 1] - logs[:, 0], wanted[0], distance(label_shares(scores), wanted))])
+    else:
+        shift = sought_shift(logs, wanted)
+    moved = logs + shift
+    return normalise_rows(np.exp(moved - moved.max(axis=1, keepdims=True)))
+
+
+def best_cut(ratios: Matrix, wanted: float, nearest: float) -> float:
+    """Where to cut, so that this part of the rows lies below; 0, no cut at all, where none comes nearer than `nearest`.
+
+    Rows of one ratio are never torn apart, and those on which only one class is spoken of (±∞) have no cut beyond them.
+    """
+    values, counts = np.unique(ratios, return_counts=True)
+    below = np.cumsum(counts) / len(ratios)
+    between = [
+        (abs(below[place] - wanted), (values[place] + values[place + 1]) / 2)
+        for place in range(len(values) - 1)
+        if np.isfinite(values[place]) and np.isfinite(values[place + 1])
+    ]
+    finite = values[np.isfinite(values)]
+    if len(finite):
+        # Also all of the doubtful rows on one side.
+        between.append((abs(float(np.mean(ratios < finite[0])) - wanted), float(finite[0]) - 1.0))
+        between.append((abs(float(np.mean(ratios <= finite[-1])) - wanted), float(finite[-1]) + 1.0))
+    best = min(between, default=(np.inf, 0.0))
+    return float(best[1]) if best[0] < nearest else 0.0
+
+
+def sought_shift(logs: Matrix, wanted: Matrix) -> Matrix:
+    """What to add to each class's logarithm of scores; the best of many steps."""
+    shift = best = np.zeros(logs.shape[1])
+    nearest = np.inf
+    smallest = 1.0 / len(logs)
+    for step in range(MATCHING_STEPS):
+        shares = label_shares(logs + shift)
+        if distance(shares, wanted) < nearest:
+            best, nearest = shift, distance(shares, wanted)
+        # Steps shrink: a class with few rows would otherwise swing between none and too many.
+        pull = max(0.98**step, 0.02)
+        shift = shift + pull * (np.log(wanted + smallest) - np.log(shares + smallest))
+    return best

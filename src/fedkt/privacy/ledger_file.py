@@ -1,0 +1,352 @@
+"""The ledger as a file: what was spent is written down, and on the disk, before a vote is read.
+
+One JSON object a line, each with the digest of the line before it, in canonical form: a changed, removed or reordered
+line is found on reading, and then nothing more is released. Beside the ledger lie
+
+    <ledger>.head   how many entries there are and the digest of the last: a chain alone cannot miss its own end
+    <ledger>.lock   held while the ledger is read or written; several processes may share one ledger
+
+The releases of one run are written together, all of them or none: each entry says how many there are (`together`).
+Writing puts their lines on the disk, then the head, and only then returns; so after a kill or a power cut at any moment
+
+    the last lines are incomplete   their releases never happened; they are cut off, with a warning
+    one run more than the head      its releases may not have happened; they count as spent
+    fewer entries than the head     entries were lost: refused
+
+The ledger protects its owner against accidents and shows tampering. It does not protect anybody against its owner: who
+deletes the ledger and its head, or restores both from an old copy, starts again from there, and fools himself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from fedkt.errors import PrivacyError
+from fedkt.privacy.entries import FIRST, Entry, Spending, canonical, digest_or, entries_after, entry_from, whole
+from fedkt.system.locks import PAUSE, fcntl, try_lock, unlock
+
+MAX_BYTES = 64 * 2**20
+"""The longest ledger that is read: some hundred thousand releases."""
+MAX_LINE = 16 * 2**10
+"""The longest entry; the bounds on its fields keep it shorter."""
+BEGINNING = b'{"abstentions":'
+"""How a ledger begins, in the canonical form of its first entry."""
+LOCK_SECONDS = 300.0
+"""How long to wait for another process: it may be pricing a large release."""
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def refusal(path: Path, what: str) -> PrivacyError:
+    """The words for a ledger that is not what was written."""
+    return PrivacyError(
+        f"The ledger {path} is damaged: {what.rstrip('.')}. The ledger cannot be trusted; nothing is released. "
+        f"Restore {path.name} and {path.name}.head together from the newest copy you have."
+    )
+
+
+def check_kind(path: Path, text: bytes) -> None:
+    """Refuse a file that is no ledger at all, before anything in it is taken for an interrupted write and cut off."""
+    start = text[: len(BEGINNING)]
+    # What a power cut left of a first line may be a part of it, or zeros.
+    if BEGINNING.startswith(start) or not start.strip(b"\0"):
+        return
+    beside = path.with_name(f"{path.name}.ledger")
+    meant = f" Did you mean {beside}?" if beside.is_file() else ""
+    raise PrivacyError(f"{path} is not a ledger: line 1 is no entry of one. Nothing in it is touched.{meant}")
+
+
+def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> tuple[list[Entry], int, str]:
+    """The entries, where the last whole one ends, and what is wrong with an interrupted last line (else nothing).
+
+    The first `start` bytes are known to hold the entries `known`.
+    """
+    entries, interrupted = list(known), ""
+    while start < len(text) and not interrupted:
+        end = text.find(b"\n", start) + 1 or len(text)
+        line, number = text[start:end], len(entries) + 1
+        if len(line) > MAX_LINE:
+            raise refusal(path, f"line {number} is longer than the {MAX_LINE} bytes an entry can have")
+        try:
+            said = json.loads(line.decode("ascii"))
+        except (ValueError, RecursionError):
+            interrupted = f"line {number} is not JSON"
+        if not line.endswith(b"\n"):
+            interrupted = f"line {number} does not end"
+        if interrupted and end < len(text):
+            raise refusal(path, interrupted)
+        if not interrupted:
+            try:
+                entries.append(entry_from(said, line, entries[-1] if entries else None))
+            except PrivacyError as reason:
+                raise refusal(path, f"line {number}: {reason}") from reason
+            start = end
+    return entries, start, interrupted
+
+
+def whole_runs(path: Path, entries: Sequence[Entry]) -> list[int]:
+    """Where each run ends, in entries; the last may end beyond what there is: it was not written whole."""
+    ends = [0]
+    while ends[-1] < len(entries):
+        start = ends[-1]
+        run = entries[start : start + entries[start].together]
+        if any(each.together != run[0].together for each in run):
+            raise refusal(path, f"the entries from {start + 1} on are not those that were written together")
+        ends.append(start + run[0].together)
+    return ends
+
+
+def read_head(path: Path, head: Path) -> tuple[int, str]:
+    """How many entries were last known to be written, and the digest of the last; none where there is no head."""
+    text = read_at_most(head, MAX_LINE)
+    if not text:
+        if head.exists():
+            raise refusal(path, f"its head {head.name} is empty")
+        return 0, FIRST
+    try:
+        said = json.loads(text.decode("ascii"))
+        count, digest = whole("count", said["count"], 1), digest_or("digest", said["digest"], FIRST)
+        if canonical({"count": count, "digest": digest}) + b"\n" != text:
+            raise ValueError("not as it was written")
+    except (ValueError, RecursionError, TypeError, KeyError, PrivacyError) as reason:
+        raise refusal(path, f"its head {head.name} cannot be read ({reason})") from reason
+    return count, digest
+
+
+def read_at_most(path: Path, limit: int) -> bytes:
+    """The file's bytes, none where it does not exist; refused where it is longer, no plain file or has two names."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return b""
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise PrivacyError(f"{path} is not a plain file with one name, so it is not used as a ledger.")
+    with path.open("rb") as file:
+        text = file.read(limit + 1)
+    if len(text) > limit:
+        raise PrivacyError(f"{path} is longer than the {limit:,} bytes that are read of it; nothing is released.")
+    return text
+
+
+def write_durably(path: Path, data: bytes, flags: int, *, sync_folder: bool) -> None:
+    """Write the bytes and return when they are on the disk, with the file's name where asked for."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | _BINARY | flags, 0o600)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    if sync_folder:
+        sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    """Put the folder's names on the disk, where the system can."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Nobody else reads or writes this ledger inside the block; a killed process gives its lock back.
+
+    Without flock the lock is the existence of the lock file, which a killed process leaves behind.
+    """
+    lock, until = path.with_name(f"{path.name}.lock"), time.monotonic() + LOCK_SECONDS
+    handle = None
+    try:
+        while (handle := take_lock(lock)) is None:
+            if time.monotonic() > until:
+                stale = "" if fcntl else f" If no other process is running, it was killed: delete {lock}."
+                raise PrivacyError(
+                    f"The ledger {path} has been in use by another process for {LOCK_SECONDS:g} seconds; nothing is "
+                    f"released. Wait until it has finished, then try again.{stale}"
+                )
+            time.sleep(PAUSE)
+        yield
+    except OSError as reason:
+        raise PrivacyError(f"The ledger {path} cannot be used: {reason}. Nothing is released.") from reason
+    finally:
+        if handle is not None:
+            unlock(handle)
+            if not fcntl:
+                lock.unlink()
+
+
+def take_lock(lock: Path) -> int | None:
+    """The handle that holds the lock, None while somebody else has it."""
+    if fcntl:
+        return try_lock(lock)
+    try:
+        return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+    except FileExistsError:
+        return None
+
+
+class LedgerFile:
+    """A ledger that is a file: open it, then `reserve` or `append` before a vote is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.head = path.with_name(f"{path.name}.head")
+        self.repairs: tuple[str, ...] = ()
+        """Interrupted lines that were cut off since this ledger was opened, in words."""
+        self._entries: list[Entry] = []
+        self._text = b""
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, create: bool = True) -> LedgerFile:
+        """The ledger in this file, its whole chain checked; an empty one where there is no file and `create` is set.
+
+        Nothing is created before the first entry, but the lock. A link is followed, so that all its names share one
+        lock and one head.
+        """
+        ledger_file = cls(Path(path).resolve())
+        if not ledger_file.path.parent.is_dir():
+            raise PrivacyError(
+                f"The ledger {ledger_file.path} cannot be opened: its folder does not exist. Create it first."
+            )
+        if not create and not ledger_file.path.exists() and not ledger_file.head.exists():
+            raise PrivacyError(
+                f"There is no ledger {ledger_file.path}. Check the path: an empty ledger has spent nothing."
+            )
+        ledger_file.refresh()
+        return ledger_file
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries when the file was last read: by `open`, `refresh`, `append` or `reserve`."""
+        return tuple(self._entries)
+
+    def spent(self, who: str | None = None, plan: str | None = None) -> list[Entry]:
+        """The entries of one owner, of one plan, or of both; all where neither is named."""
+        return [entry for entry in self._entries if who in (None, entry.who) and plan in (None, entry.plan)]
+
+    def refresh(self) -> None:
+        """Read what other processes have written since."""
+        with locked(self.path):
+            self._read()
+
+    def append(self, spending: Spending) -> Entry:
+        """The entry, on the disk: when this returns the release is spent, whatever happens next."""
+        with locked(self.path):
+            self._read()
+            (entry,) = self._after([spending])
+            self._write([entry])
+        return entry
+
+    def _after(self, spendings: Sequence[Spending]) -> list[Entry]:
+        """The entries that would come next."""
+        return entries_after(self._entries[-1] if self._entries else None, spendings)
+
+    def _read(self) -> None:
+        """Read and check everything, and finish what an interrupted append began. Needs the lock."""
+        text = read_at_most(self.path, MAX_BYTES)
+        if not text.startswith(self._text):
+            raise refusal(self.path, "entries that this process had already read were changed or are gone")
+        if not self._text and not self.head.exists():
+            check_kind(self.path, text)
+        entries, end, interrupted = read_chain(self.path, text, self._entries, len(self._text))
+        count, digest = read_head(self.path, self.head)
+        if count > len(entries):
+            what = f"{interrupted}, though it had been written whole" if interrupted else "entries were removed"
+            raise refusal(self.path, f"{what} (its head counts {count} entries, the ledger holds {len(entries)})")
+        ends = whole_runs(self.path, entries)
+        if ends[-1] > len(entries) and count <= ends[-2]:
+            # Of a run that was written in part nothing was released.
+            there, wanted = len(entries) - ends[-2], ends.pop() - ends[-1]
+            interrupted = interrupted or f"{there} of {wanted} entries that belong together are there"
+            entries = entries[: ends[-1]]
+            end = sum(len(each.line) for each in entries)
+        if count not in ends[-2:]:
+            raise refusal(self.path, f"it holds {len(entries)} entries, but its head counts {count}, or is missing")
+        if digest != (entries[count - 1].digest if count else FIRST):
+            raise refusal(self.path, f"entry {count} is not the one its head names")
+        if interrupted:
+            self._cut(end, interrupted)
+        if count < len(entries):
+            # Its writer may have died before the line was on the disk; the head must not get there first.
+            write_durably(self.path, b"", os.O_APPEND, sync_folder=True)
+            self._write_head(entries[-1])
+        self._entries, self._text = entries, text[:end]
+
+    def _cut(self, end: int, interrupted: str) -> None:
+        """Cut off the interrupted lines after byte `end`, and say so."""
+        os.truncate(self.path, end)
+        write_durably(self.path, b"", os.O_APPEND, sync_folder=False)
+        said = (
+            f"The ledger {self.path} ended in an interrupted write ({interrupted}), which was cut off. The entries of "
+            "a run are whole on the disk before its votes are read, so nothing had been released for it."
+        )
+        self.repairs += (said,)
+        warnings.warn(said, RuntimeWarning, stacklevel=4)
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        """Write the entries of one run, then the head. Needs the lock and a ledger just read."""
+        lines = [entry.line for entry in entries]
+        longest = max(map(len, lines))
+        if longest > MAX_LINE or len(self._text) + sum(map(len, lines)) > MAX_BYTES:
+            raise PrivacyError(
+                f"Entry {entries[0].number} of {longest:,} bytes does not fit into the ledger {self.path} (at most "
+                f"{MAX_LINE:,} bytes an entry, {MAX_BYTES:,} in all); nothing was written, nothing is released."
+            )
+        text = b"".join(lines)
+        write_durably(self.path, text, os.O_APPEND, sync_folder=not self._text)
+        self._write_head(entries[-1])
+        self._entries.extend(entries)
+        self._text += text
+
+    def _write_head(self, last: Entry) -> None:
+        """Name the last entry in the head: the old head or the new one, never half of one."""
+        fresh = self.head.with_name(f"{self.head.name}.new")
+        said = canonical({"count": last.number, "digest": last.digest}) + b"\n"
+        write_durably(fresh, said, os.O_TRUNC, sync_folder=False)
+        os.replace(fresh, self.head)
+        sync(self.path.parent)
+
+
+def reserve(
+    ledger_file: LedgerFile, spendings: Sequence[Spending], *, price: Callable[[Sequence[Entry]], float], budget: float
+) -> list[Entry]:
+    """The entries of one owner's run, on the disk, if all its entries with them cost at most `budget`; else none.
+
+    Reading, pricing and writing happen under one lock: two processes cannot both slip under the budget. `price` must
+    not touch the ledger.
+    """
+    if not budget >= 0:
+        raise PrivacyError(f"A privacy budget is a number of at least 0, got {budget!r}; nothing is released.")
+    who = {spending.who for spending in spendings}
+    if len(who) != 1:
+        raise PrivacyError(f"One run has one owner, got {', '.join(sorted(who)) or 'no release'}; nothing is released.")
+    with locked(ledger_file.path):
+        ledger_file._read()
+        before = ledger_file.spent(who=spendings[0].who)
+        entries = ledger_file._after(spendings)
+        cost = float(price([*before, *entries]))
+        # Also refuses a price that is no number.
+        if not 0 <= cost <= budget:
+            so_far = float(price(before)) if before else 0.0
+            noises = " and ".join(dict.fromkeys(entry.mechanism for entry in entries))
+            raise PrivacyError(
+                f"The budget of {entries[0].who!r} does not cover this release of "
+                f"{sum(entry.queries for entry in entries):,} queries with {noises} noise: epsilon {so_far:.6g} is "
+                f"spent in {len(before)} {'release' if len(before) == 1 else 'releases'}, with this one it would be "
+                f"{cost:.6g}, the budget is {budget:.6g}. "
+                "Nothing was written, nothing is released. Ask fewer queries, add more noise, or agree on a larger "
+                f"budget. (Ledger: {ledger_file.path})"
+            )
+        ledger_file._write(entries)
+    return entries

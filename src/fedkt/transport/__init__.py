@@ -1,1 +1,0 @@
-"""Moving bytes; a transport does not know what a bundle is."""

@@ -1,0 +1,190 @@
+"""The plan: what survives a round trip, what the digest depends on, and what is refused in which words."""
+
+import hashlib
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomlkit
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedkt.bundle.signing import new_key
+from fedkt.errors import DataError, PlanError
+from fedkt.plan import MAX_PLAN_BYTES, NAME, make_plan, parse_plan, read_plan
+
+PUBLIC = "age,sex,chol,outcome\n" + "".join(f"{30 + i},{'mf'[i % 2]},{200 + i * 0.1},secret{i}\n" for i in range(40))
+
+
+@pytest.fixture
+def public(tmp_path):
+    path = tmp_path / "public.csv"
+    path.write_text(PUBLIC)
+    return path
+
+
+def plan_of(public, **changes):
+    settings = {"label": "outcome", "classes": ["yes", "no"], "parties": ["north", "south"], "model": "forest"}
+    return make_plan(public, **{**settings, **changes})
+
+
+def test_a_plan_survives_toml(public):
+    plan = plan_of(public, party_models={"south": "boosting"}, keys={"north": new_key().public}, seed="private")
+    again = parse_plan(plan.to_toml().encode(), "plan.toml")
+    assert again == plan
+    assert again.digest == plan.digest
+
+
+def test_the_schema_comes_from_the_public_rows_and_their_labels_are_not_looked_at(public):
+    plan = plan_of(public)
+    ages = np.arange(30, 70)
+    column = plan.columns.columns[0]
+    assert (column.name, column.mean, column.fill) == ("age", ages.mean(), np.median(ages))
+    assert column.scale == pytest.approx(ages.std())
+    assert "secret" not in plan.to_toml()
+
+
+def test_the_public_file_is_known_by_its_bytes(public):
+    plan = plan_of(public)
+    assert plan.public.sha256 == hashlib.sha256(public.read_bytes()).hexdigest()
+    assert plan.public.rows == 40
+    assert plan.read_public(public).n_rows == 40
+    public.write_text(PUBLIC.replace("\n", "\r\n"))
+    with pytest.raises(PlanError, match=r"public\.csv is not the public file of this plan.*Get the file that came"):
+        plan.read_public(public)
+
+
+def test_comments_layout_and_the_order_of_keys_do_not_change_the_digest(public):
+    plan = plan_of(public)
+    text = plan.to_toml()
+    said = tomllib.loads(text)
+    bare = tomlkit.dumps(dict(reversed([(key, value) for key, value in said.items()])), sort_keys=True)
+    assert "#" not in bare
+    assert bare != text
+    assert parse_plan(bare.encode(), "bare").digest == plan.digest
+    whole = text.replace("mean = 49.5", "mean = 49.50")
+    assert whole != text
+    assert parse_plan(whole.encode(), "whole").digest == plan.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("partitions = 2", "partitions = 3"),
+        ("subsets = 5", "subsets = 4"),
+        ("seed = 0", "seed = 1"),
+        ("seed = 0", 'seed = "private"'),
+        ('["yes", "no"]', '["no", "yes"]'),
+        ('default = "forest"', 'default = "tree"'),
+        ('name = "south"', 'name = "west"'),
+        ("mean = 49.5", "mean = 49.6"),
+        ("rows = 40", "rows = 41"),
+        ('task = "outcome"', 'task = "income"'),
+    ],
+)
+def test_anything_else_changes_the_digest(public, old, new):
+    plan = plan_of(public)
+    text = plan.to_toml()
+    assert old in text
+    assert parse_plan(text.replace(old, new).encode(), "plan.toml").digest != plan.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("seed = 0", "seed = -1", r"plan\.toml: seed: .*got -1"),
+        ("seed = 0", 'seed = "public"', r"plan\.toml: seed: .*got 'public'"),
+        ("partitions = 2", 'partitions = "2"', r"partitions: Input should be a valid integer \(got '2'\)"),
+        ("partitions = 2", "partitions = 0", r"partitions: .*got 0"),
+        ("subsets = 5", "subsets = 2.0", "subsets"),
+        ('level = "L0"', 'level = "L2"', "privacy is missing: level L2 needs a noise"),
+        ('level = "L0"', 'level = "L3"', "level: There is no privacy level 'L3'. Choose one of: L0, L1, L2"),
+        ('default = "forest"', 'default = "wood"', "models.default: there is no model 'wood'. Choose one of: forest"),
+        ('name = "south"', 'name = "../south"', r"parties\.1\.name: a party's name has 1 to 64 letters"),
+        ('name = "south"', 'name = "North"', "'north' is named more than once"),
+        ("rows = 40", "rows = 40\nlabels = 1", "public.labels is not a key that a plan has"),
+        ('task = "outcome"', "", "task is missing"),
+        ('task = "outcome"', 'task = "\\u001b[31m"', "control characters"),
+        ('["yes", "no"]', '["yes"]', "classes"),
+        ('["yes", "no"]', '["1", 1]', "the same class twice"),
+        ('["yes", "no"]', '["yes", true]', r"classes\.1"),
+        ("seed = 0", "seed = 1979-05-27", "date"),
+        ("mean = 49.5", "mean = inf", "finite"),
+        ("mean = 49.5", 'mean = "49.5"', r"schema\.columns\.0\.mean"),
+        ('kind = "category"', 'kind = "words"', r"schema\.columns\.1\.kind"),
+        ("format = 1", "format = 2", "got 2, this version of fedkt reads plans of format 1"),
+        ("format = 1", "format = true", "reads plans of format 1"),
+        ("format = 1", "", "got None"),
+        ("seed = 0", "seed = 0\nmin_parties = 3", "min_parties: 3 are more than the 2 parties"),
+        ("[public]", "[public", "is not TOML"),
+    ],
+)
+def test_a_wrong_plan_is_refused_with_file_key_and_value(public, old, new, words):
+    text = plan_of(public).to_toml()
+    assert old in text
+    with pytest.raises(PlanError, match=words) as refused:
+        parse_plan(text.replace(old, new).encode(), "plan.toml")
+    assert str(refused.value).startswith("plan.toml")
+
+
+def test_hostile_bytes_are_refused_and_not_crashed_on(tmp_path):
+    for data in (b"\xff\xfe", b"a = " + b"[" * 200_000, b""):
+        with pytest.raises(PlanError):
+            parse_plan(data, "plan.toml")
+    big = tmp_path / "plan.toml"
+    big.write_bytes(b"#" * (MAX_PLAN_BYTES + 1))
+    with pytest.raises(PlanError, match="larger than"):
+        read_plan(big)
+    with pytest.raises(PlanError, match="is not a file"):
+        read_plan(tmp_path / "none.toml")
+
+
+def test_a_family_for_a_stranger_a_strangers_key_and_a_shared_key_are_refused(public):
+    with pytest.raises(PlanError, match="'west' is not a party"):
+        plan_of(public, party_models={"west": "tree"})
+    key = new_key().public
+    with pytest.raises(PlanError, match="'west'"):
+        plan_of(public, keys={"west": key})
+    with pytest.raises(PlanError, match="the same key"):
+        plan_of(public, keys={"north": key, "south": key})
+    with pytest.raises(PlanError, match=r"parties\.0\.key: .*not base64"):
+        plan_of(public, keys={"north": "no key"})
+
+
+def test_the_label_cannot_be_a_column(public):
+    with pytest.raises(PlanError, match="'outcome' is the label"):
+        plan_of(public, categorical=["outcome"])
+    with pytest.raises(DataError, match="no column 'height'"):
+        plan_of(public, ignore=["height"])
+
+
+def test_the_agreed_models_become_the_algorithm(public):
+    plan = plan_of(public, teacher="naive-bayes", final="logistic", partitions=3, subsets=4)
+    algorithm = plan.algorithm()
+    chosen = (algorithm.model, algorithm.teacher, algorithm.student, algorithm.final)
+    assert chosen == ("forest", "naive-bayes", None, "logistic")
+    assert (algorithm.partitions, algorithm.subsets, algorithm.level) == (3, 4, "L0")
+
+
+def test_the_explanation_says_what_travels_and_what_is_not_protected(public):
+    words = plan_of(public, party_models={"south": "boosting"}, seed="private").explain()
+    for part in ("yes, no", "north, south", "south uses boosting", "2 students", "epsilon is infinite", "of their own"):
+        assert part in words
+
+
+def test_public_rows_of_a_format_without_names_lend_the_label_its_name(tmp_path):
+    path = tmp_path / "public.npz"
+    np.savez(path, X=np.arange(20.0).reshape(10, 2), y=np.arange(10))
+    plan = make_plan(path, label="ill", classes=[0, 1], parties=["north"], model="tree")
+    assert [column.name for column in plan.columns.columns] == ["x0", "x1"]
+    assert plan.classes == (0, 1)
+
+
+@given(st.text(max_size=70))
+def test_a_name_that_is_accepted_is_a_plain_file_name(name):
+    if NAME.fullmatch(name):
+        assert Path(f"{name}.fedkt").name == f"{name}.fedkt"
+        assert not re.search(r"[^A-Za-z0-9_-]", name)
+        assert not name.startswith((".", "-"))

@@ -19,7 +19,7 @@ from expert_labels import Task, from_dataset, make_missing, taught
 
 from fedkt.algorithms import ExpertFedKT
 from fedkt.algorithms.expert import doubted
-from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
+from fedkt.models.catalogue import MODELS
 from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
 
 RESULTS = Path(__file__).parent / "results" / "expert-counts.json"
@@ -74,7 +74,7 @@ def noticed(task: Task, seed: int) -> dict[str, float]:
 
 def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
     """How far each party's counts are from what its students say, if these are the counts they give."""
-    mute = task.model in ONLY_NAMES_A_CLASS
+    mute = not MODELS[task.model].probabilities
     heard = [doubted(said, own) if mute else said for said, own in zip(opinions, normalise_rows(counts), strict=True)]
     pooled = pooled_posterior(heard, shares_of(counts))
     return np.array([misfit(said, own, pooled, counts.sum(axis=0)) for said, own in zip(heard, counts, strict=True)])

@@ -20,7 +20,7 @@ from fedkt.algorithms.calibration import cautions, default_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
-from fedkt.models.catalogue import as_estimator, forest
+from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import Noise, statement
 from fedkt.report import Report, notes, versions, vote_figures
 
@@ -37,7 +37,7 @@ def is_missing(value: Any) -> bool:
 
 def resolved(model: Any) -> Any:
     """The estimator behind a name, an estimator or None (the paper's forest)."""
-    return forest() if model is None else as_estimator(model)
+    return as_estimator("forest" if model is None else model)
 
 
 def _final_has_probabilities(self: FedKTClassifier) -> bool:

@@ -83,7 +83,7 @@ def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monk
     plan = read_plan(federation / "plan.toml")
     families = {"north": "boosting", "south": "lightgbm", "west": "mlp"}
     agreed = plan.model_copy(update={"models": plan.models.model_copy(update={"parties": families})})
-    monkeypatch.setattr("fedkt.models.catalogue.find_spec", lambda name: None)
+    monkeypatch.setattr("fedkt.models.families.family.find_spec", lambda name: None)
     assert [agreed.calibrated(name) for name in NAMES] == [True, True, True]
 
 

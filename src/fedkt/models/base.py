@@ -100,9 +100,9 @@ def fit_model(
     y: ArrayLike,
     *,
     rng: np.random.Generator,
-    given: Mapping[str, Any] | None = None,
+    fit_params: Mapping[str, Any] | None = None,
 ) -> FittedModel:
-    """A copy of `estimator` trained on rows X with class indices y, on one thread; `given` is what `fit` gets beside.
+    """A copy of `estimator` trained on rows X with class indices y, on one thread; `fit` also gets `fit_params`.
 
     Unset `random_state` parameters, nested ones included, are drawn from `rng`; the estimator passed in is not touched.
     """
@@ -116,7 +116,7 @@ def fit_model(
         return FittedModel(None, labels, n_features)
     try:
         with one_thread():
-            own.fit(X, local.astype(np.int64), **(given or {}))
+            own.fit(X, local.astype(np.int64), **(fit_params or {}))
     except Exception as reason:
         # Whatever an arbitrary estimator raises, its user needs to know what it was given.
         if isinstance(reason, ValueError):

@@ -5,7 +5,6 @@ Most families are trained one by one. Neural networks of one kind are trained as
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, count_rows, fit_model, prepared, refusal, take_rows
-from fedkt.models.catalogue import CALIBRATED
-from fedkt.models.soft import fit_soft, fitted_to_frequencies, weighing
+from fedkt.models.catalogue import MODELS, family_of
+from fedkt.models.families.family import UNKNOWN
+from fedkt.models.soft import fit_soft
 
 ENOUGH_FOR_TWO = 16
 """From so many networks on there are at least two stacks, so that two processes have something to do.
@@ -77,21 +77,18 @@ class Group:
 
 
 def is_neural(estimator: Any) -> bool:
-    """Whether this is one of our networks. Whoever has one has imported torch already; nobody else has to."""
-    loaded = sys.modules.get("fedkt.models.neural.classifier")
-    return loaded is not None and isinstance(estimator, loaded.NeuralClassifier)
+    """Whether this is one of our networks; nobody has to import torch to know."""
+    return family_of(estimator).network
 
 
 def learns_distributions(estimator: Any) -> bool:
     """Whether this can be trained on distributions over the classes."""
-    return is_neural(estimator) or weighing(estimator) is not None
+    return family_of(estimator).learns_distributions
 
 
 def is_calibrated(model: Any) -> bool:
     """Whether this finds a class about as probable as it is; of a name it is known without the family's library."""
-    if isinstance(model, str):
-        return model in CALIBRATED
-    return is_neural(model) or fitted_to_frequencies(model)
+    return (MODELS.get(model, UNKNOWN) if isinstance(model, str) else family_of(model)).calibrated
 
 
 def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:

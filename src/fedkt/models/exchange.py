@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import DataError, ModelError
-from fedkt.models.graphs import Scores, add_probability, canonical_graph, constant_graph, joined, neighbours_graph
+from fedkt.models import tree_graphs
+from fedkt.models.catalogue import family_of
+from fedkt.models.graphs import LabelScores, add_probability, canonical_graph, constant_graph, join_graphs
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
 
 if TYPE_CHECKING:
@@ -147,18 +149,19 @@ def _name(model: FittedModel) -> str:
     return "a constant" if model.estimator is None else type(model.estimator).__name__
 
 
+def _classifier(estimator: Any) -> Any:
+    """What stands at the end of a pipeline, or the estimator itself."""
+    return estimator[-1] if type(estimator).__name__ == "Pipeline" else estimator
+
+
 def _differences(
-    model: FittedModel, rows: NDArray[np.float32], wanted: NDArray[np.int64], got: NDArray[np.int64]
+    model: FittedModel, rows: NDArray[np.float32], native: NDArray[np.int64], labels: NDArray[np.int64]
 ) -> int:
     """Rows with another label than before; of a network's, those where rounding may decide do not count."""
-    from fedkt.models.ensemble import is_neural
-
-    differing = got != wanted
-    last = model.estimator[-1] if type(model.estimator).__name__ == "Pipeline" else model.estimator
-    if differing.any() and is_neural(last):
-        from fedkt.models.neural.export import near_ties
-
-        differing &= ~near_ties(model, rows, got)
+    differing = labels != native
+    near_ties = family_of(_classifier(model.estimator)).near_ties
+    if near_ties is not None and differing.any():
+        differing &= ~near_ties(model, rows, labels)
     return int(differing.sum())
 
 
@@ -186,8 +189,6 @@ def _graph_bytes(
     estimator: Any, labels: list[int], n_features: int, *, double: bool, n_classes: int | None = None
 ) -> bytes:
     """The graph from rows to labels; with the number of agreed classes, to their probabilities as well."""
-    from fedkt.models import tree_graphs
-
     if estimator is None:
         proto = constant_graph(labels[0], n_features, n_classes)
     elif (forest := tree_graphs.forest_of(estimator)) is not None:
@@ -198,40 +199,37 @@ def _graph_bytes(
         with warnings.catch_warnings():
             # The converter reads attributes of SVC that scikit-learn will drop; its user can do nothing about it.
             warnings.filterwarnings("ignore", r"Attribute `prob[AB]_` was deprecated", FutureWarning)
-            converted = _converted(estimator, n_features, double=double)
-        scores = None if n_classes is None else _scores(estimator, converted)
-        proto = canonical_graph(converted, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
+            model = _convert(estimator, n_features, double=double)
+        scores = None if n_classes is None else _scores(estimator, model)
+        proto = canonical_graph(model, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
     return bytes(proto.SerializeToString(deterministic=True))
 
 
-def _scores(estimator: Any, converted: Any) -> Scores:
+def _scores(estimator: Any, proto: Any) -> LabelScores:
     """Where the numbers behind the label stand in a converted graph, or a ModelError where there are none."""
-    from fedkt.models import tree_graphs
-    from fedkt.models.ensemble import is_neural
-
-    last = estimator[-1] if type(estimator).__name__ == "Pipeline" else estimator
-    if is_neural(last):
-        from fedkt.models.neural.export import network_scores
-
-        return network_scores(last)
+    last = _classifier(estimator)
+    own_scores = family_of(last).scores
+    if own_scores is not None:
+        return own_scores(last)
     if (forest := tree_graphs.forest_of(last)) is not None:
         return with_link(forest.scores)
-    if not hasattr(estimator, "predict_proba") or len(converted.graph.output) < 2:
+    if not hasattr(estimator, "predict_proba") or len(proto.graph.output) < 2:
         raise ModelError("it does not say how sure it is.")
-    return Scores(converted.graph.output[1].name, len(estimator.classes_), "sum")
+    return LabelScores(proto.graph.output[1].name, len(estimator.classes_), "sum")
 
 
-def with_link(scores: Scores) -> Scores:
+def with_link(scores: LabelScores) -> LabelScores:
     """The scores, if they can become probabilities."""
     if not scores.link:
         raise ModelError("it does not say how sure it is.")
     return scores
 
 
-def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
-    """What the family's own converter makes of it: first input the rows, first output the local label."""
-    if type(estimator).__module__.partition(".")[0] == "catboost":
-        return _catboost(estimator)
+def _convert(estimator: Any, n_features: int, *, double: bool) -> Any:
+    """The estimator's graph, by the converter its family has: first input the rows, first output the local label."""
+    export = family_of(estimator).export
+    if export is not None:
+        return export(estimator)
     own = _own_graph(estimator, double=double)
     if own is not None:
         return own
@@ -246,7 +244,7 @@ def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
             steps = convert(
                 estimator[:-1], initial_types=[("rows", kind([None, n_features]))], target_opset=dict(OPSETS)
             )
-            return joined(steps, own)
+            return join_graphs(steps, own)
     return convert(
         estimator,
         initial_types=[("rows", kind([None, n_features]))],
@@ -258,28 +256,10 @@ def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
 
 def _own_graph(estimator: Any, *, double: bool) -> Any:
     """The graph of a classifier that we write ourselves, from its rows to its local labels; None for others."""
-    from fedkt.models import tree_graphs
-    from fedkt.models.ensemble import is_neural
-
-    if is_neural(estimator):
-        from fedkt.models.neural.export import network_graph
-
-        return network_graph(estimator, double=double)
-    if type(estimator).__name__ == "KNeighborsClassifier":
-        return neighbours_graph(estimator, int(estimator.n_features_in_))
+    graph = family_of(estimator).graph
+    if graph is not None:
+        return graph(estimator, double=double)
     forest = tree_graphs.forest_of(estimator)
     if forest is None:
         return None
     return tree_graphs.forest_graph(forest, list(range(forest.n_classes)), int(estimator.n_features_in_))
-
-
-def _catboost(estimator: Any) -> Any:
-    import tempfile
-    from pathlib import Path
-
-    import onnx
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        estimator.save_model(str(path), format="onnx")
-        return onnx.load(path)

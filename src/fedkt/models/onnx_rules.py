@@ -20,7 +20,7 @@ from fedkt.models.tree_rules import check_trees
 from fedkt.models.window_rules import WINDOWS, check_window
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
-"""The versions of the two operator sets that our own graphs are written in."""
+"""The versions of the two operator sets that our own graphs are written in; trees take float64 from ai.onnx.ml 3 on."""
 
 _ALLOWED = """
     Abs Add ArgMax AveragePool BatchNormalization Cast Celu Clip Concat Conv Div Elu Equal Erf Exp Flatten Gather Gemm

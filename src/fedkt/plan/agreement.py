@@ -16,7 +16,7 @@ from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
-from fedkt.models.catalogue import ONLY_IMAGES, ONLY_NAMES_A_CLASS
+from fedkt.models.catalogue import MODELS
 from fedkt.plan.parts import (
     MAX_CLASSES,
     MAX_PARTIES,
@@ -114,13 +114,14 @@ class Plan(Part):
         """Refuse families that cannot do what the plan asks of them: somebody would find out when it trains."""
         chosen = self.models
         studying = {chosen.student or chosen.default, chosen.teacher, *chosen.parties.values()}
-        mute = sorted(ONLY_NAMES_A_CLASS & studying)
+        mute = sorted(name for name, each in MODELS.items() if name in studying and not each.probabilities)
         if self.background_class and mute:
             raise ValueError(
                 f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
                 "another family, or another voting"
             )
-        blind = sorted(ONLY_IMAGES & {chosen.default, chosen.final, *studying})
+        used = {chosen.default, chosen.final, *studying}
+        blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
         if blind and self.image is None:
             raise ValueError(
                 f"models: {blind[0]} reads images, and the agreed columns are no pixels. Choose another family, or "

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.graphs import Scores
+from fedkt.models.graphs import LabelScores
 from fedkt.models.neural.rows import network_shape
 from fedkt.models.neural.training import one_torch_thread
 from fedkt.models.onnx_rules import OPERATORS, OPSETS
@@ -68,10 +68,10 @@ def network_graph(estimator: NeuralClassifier, *, double: bool = False) -> Any:
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSETS[""])], ir_version=8)
 
 
-def network_scores(estimator: NeuralClassifier) -> Scores:
+def network_scores(estimator: NeuralClassifier) -> LabelScores:
     """Where the logits of the classes it was shown stand in the graph."""
     chosen = len(estimator.classes_) < max(len(estimator.outputs_), 2)
-    return Scores("net_logits" if chosen else "module.out", len(estimator.classes_), "softmax")
+    return LabelScores("net_logits" if chosen else "module.out", len(estimator.classes_), "softmax")
 
 
 def near_ties(model: FittedModel, rows: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import DataError, ModelError
 from fedkt.models import tree_graphs
+from fedkt.models.answer_rules import contradiction
 from fedkt.models.catalogue import family_of
 from fedkt.models.graphs import LabelScores, add_probability, canonical_graph, constant_graph, join_graphs
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
@@ -79,17 +80,15 @@ def to_soft_onnx(
 
     If it cannot be had, without them; or not at all where it `must`.
     """
-    from fedkt.models.sandbox import two_tongues
-
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
     # Whatever a converter raises: the label alone travels anyway, or is refused in words.
     with suppress(Exception):
-        made = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
-        data = check_graph(made, n_features=n_features, n_classes=n_classes, soft=True).data
-        label, said = _said_by_own(data, rows, n_classes)
-        near = np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY
+        graph = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
+        data = check_graph(graph, n_features=n_features, n_classes=n_classes, soft=True).data
+        label, probability = _run_with_probabilities(data, rows, n_classes)
+        near = np.abs(probability - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY
         # A receiver hears nobody whose label is not the likeliest class, as with Platt's scaling of an SVC.
-        honest = not two_tongues(label, said)
+        honest = not contradiction(label, probability)
         if near and honest and _differences(model, rows, model.predict(rows), label) == 0:
             return OnnxModel(data, n_features, n_classes, _name(model), soft=True)
     if must:
@@ -116,14 +115,14 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     if not all(0 <= each < n_classes for each in labels):
         raise ModelError(f"The model answers with classes {labels}, but only 0 … {n_classes - 1} were agreed on.")
     name = _name(model)
-    wanted = model.predict(rows)
+    native = model.predict(rows)
     wrong = 0
     reason: Exception | None = None
     for double in (False, True):
         try:
-            made = _graph_bytes(model.estimator, labels, n_features, double=double)
-            data = check_graph(made, n_features=n_features, n_classes=n_classes).data
-            wrong = _differences(model, rows, wanted, _run_own(data, rows))
+            graph = _graph_bytes(model.estimator, labels, n_features, double=double)
+            data = check_graph(graph, n_features=n_features, n_classes=n_classes).data
+            wrong = _differences(model, rows, native, _run_own(data, rows))
         except Exception as caught:
             # A converter may raise anything; its user needs the list of what works.
             reason = reason or caught
@@ -149,8 +148,8 @@ def _name(model: FittedModel) -> str:
     return "a constant" if model.estimator is None else type(model.estimator).__name__
 
 
-def _classifier(estimator: Any) -> Any:
-    """What stands at the end of a pipeline, or the estimator itself."""
+def _last_step(estimator: Any) -> Any:
+    """The end of a pipeline, or the estimator itself; one pipeline deep only, which is where graphs are joined."""
     return estimator[-1] if type(estimator).__name__ == "Pipeline" else estimator
 
 
@@ -159,30 +158,29 @@ def _differences(
 ) -> int:
     """Rows with another label than before; of a network's, those where rounding may decide do not count."""
     differing = labels != native
-    near_ties = family_of(_classifier(model.estimator)).near_ties
+    near_ties = family_of(_last_step(model.estimator)).near_ties
     if near_ties is not None and differing.any():
         differing &= ~near_ties(model, rows, labels)
     return int(differing.sum())
 
 
-def _run_own(data: bytes, rows: NDArray[np.float32], n_classes: int = 0) -> NDArray[Any]:
-    """What our own graph says, in this process and with the session that a receiver's child process uses.
-
-    Labels, or where the number of classes is given their probabilities.
-    """
-    return _said_by_own(data, rows, n_classes)[1 if n_classes else 0]
+def _run_own(data: bytes, rows: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The labels of our own graph, in this process and with the session that a receiver's child process uses."""
+    return _run_with_probabilities(data, rows, 0)[0]
 
 
-def _said_by_own(data: bytes, rows: NDArray[np.float32], n_classes: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _run_with_probabilities(
+    data: bytes, rows: NDArray[np.float32], n_classes: int
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Labels and probabilities, as far as there are any, of our own graph."""
     from fedkt.models.sandbox_child import open_session, predict_blocks
 
-    labels, sure = [np.empty(0, np.int64)], [np.empty((0, n_classes), np.float32)]
+    labels, probabilities = [np.empty(0, np.int64)], [np.empty((0, n_classes), np.float32)]
     for label, probability in predict_blocks(open_session(data), rows, n_classes):
         labels.append(label)
         if probability is not None:
-            sure.append(probability)
-    return np.concatenate(labels), np.concatenate(sure)
+            probabilities.append(probability)
+    return np.concatenate(labels), np.concatenate(probabilities)
 
 
 def _graph_bytes(
@@ -199,7 +197,7 @@ def _graph_bytes(
         with warnings.catch_warnings():
             # The converter reads attributes of SVC that scikit-learn will drop; its user can do nothing about it.
             warnings.filterwarnings("ignore", r"Attribute `prob[AB]_` was deprecated", FutureWarning)
-            model = _convert(estimator, n_features, double=double)
+            model = _proto(estimator, n_features, double=double)
         scores = None if n_classes is None else _scores(estimator, model)
         proto = canonical_graph(model, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
     return bytes(proto.SerializeToString(deterministic=True))
@@ -207,7 +205,7 @@ def _graph_bytes(
 
 def _scores(estimator: Any, proto: Any) -> LabelScores:
     """Where the numbers behind the label stand in a converted graph, or a ModelError where there are none."""
-    last = _classifier(estimator)
+    last = _last_step(estimator)
     own_scores = family_of(last).scores
     if own_scores is not None:
         return own_scores(last)
@@ -225,7 +223,7 @@ def with_link(scores: LabelScores) -> LabelScores:
     return scores
 
 
-def _convert(estimator: Any, n_features: int, *, double: bool) -> Any:
+def _proto(estimator: Any, n_features: int, *, double: bool) -> Any:
     """The estimator's graph, by the converter its family has: first input the rows, first output the local label."""
     export = family_of(estimator).export
     if export is not None:

@@ -54,9 +54,9 @@ def add_probability(proto: Any, scores: LabelScores, labels: Sequence[int], n_cl
     """Give a graph a second output: the probability of each agreed class, from its scores."""
     from onnx import TensorProto, helper, numpy_helper
 
-    agreed = np.zeros((scores.width, n_classes), np.float32)
-    agreed[np.arange(len(labels)), list(labels)] = 1.0 / scores.total if scores.link == "sum" else 1.0
-    tables = {"to_classes": agreed}
+    to_agreed = np.zeros((scores.width, n_classes), np.float32)
+    to_agreed[np.arange(len(labels)), list(labels)] = 1.0 / scores.total if scores.link == "sum" else 1.0
+    tables = {"to_classes": to_agreed}
     nodes = [helper.make_node("Cast", [scores.name], ["score"], to=TensorProto.FLOAT)]
     if scores.link == "softmax":
         # A column that means nothing takes no part.
@@ -138,10 +138,10 @@ def join_graphs(before: Any, after: Any) -> Any:
     from onnx import TensorProto, helper
 
     source = before.graph.output[0].name
-    kept = {"", "rows", *(each.name for each in before.graph.initializer)}
+    stable = {"", "rows", *(each.name for each in before.graph.initializer)}
     for node in before.graph.node:
         for names in (node.input, node.output):
-            names[:] = [each if each in kept else f"step_{each}" for each in names]
+            names[:] = [each if each in stable else f"step_{each}" for each in names]
     # Our own graphs read what float32 rows became; float64 steps are rounded the same way.
     before.graph.node.append(helper.make_node("Cast", [f"step_{source}"], ["prepared"], to=TensorProto.FLOAT))
     for node in after.graph.node:
@@ -199,11 +199,11 @@ def canonical_graph(
         helper.make_node("Reshape", [names[target], "flat"], ["local"]),
         helper.make_node("Gather", ["labels", "local"], ["label"]),
     ]
-    tidy = model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], [label_output()], tables))
+    model = model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], [label_output()], tables))
     if scores is not None:
-        add_probability(tidy, replace(scores, name=names[scores.name]), labels, n_classes)
-    for opset in tidy.opset_import:
+        add_probability(model, replace(scores, name=names[scores.name]), labels, n_classes)
+    for opset in model.opset_import:
         for own in proto.opset_import:
             if own.domain == opset.domain == "":
                 opset.version = own.version
-    return tidy
+    return model

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest, Tree
 
 
-def lightgbm() -> Any:
-    """LightGBM with its own defaults, and silent."""
+def _lightgbm() -> Any:
     from lightgbm import LGBMClassifier
 
     return LGBMClassifier(verbose=-1)
@@ -73,7 +72,7 @@ def _lightgbm_tree(root: Any, label: int) -> Tree | None:
 LIGHTGBM = Family(
     "lightgbm",
     "LightGBM with its own defaults.",
-    lightgbm,
+    _lightgbm,
     classes=("LGBMClassifier",),
     library="lightgbm",
     needs="lightgbm",

@@ -7,8 +7,7 @@ from typing import Any
 from fedkt.models.families.family import Family
 
 
-def logistic() -> Any:
-    """Logistic regression on standardised columns."""
+def _logistic() -> Any:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -16,8 +15,7 @@ def logistic() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def svm() -> Any:
-    """A support vector machine on standardised columns."""
+def _svm() -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
@@ -25,8 +23,7 @@ def svm() -> Any:
     return make_pipeline(StandardScaler(), SVC())
 
 
-def naive_bayes() -> Any:
-    """Gaussian naive Bayes."""
+def _naive_bayes() -> Any:
     from sklearn.naive_bayes import GaussianNB
 
     return GaussianNB()
@@ -42,7 +39,7 @@ def _neighbours(estimator: Any, *, double: bool) -> Any:
 LOGISTIC = Family(
     "logistic",
     "Logistic regression on standardised columns.",
-    logistic,
+    _logistic,
     classes=("LogisticRegression",),
     calibrated=True,
     row_weight=1.0,
@@ -51,14 +48,14 @@ LOGISTIC = Family(
 SVM = Family(
     "svm",
     "A support vector machine with an RBF kernel on standardised columns.",
-    svm,
+    _svm,
     classes=("SVC",),
     probabilities=False,
 )
 NAIVE_BAYES = Family(
     "naive-bayes",
     "Gaussian naive Bayes.",
-    naive_bayes,
+    _naive_bayes,
     classes=("GaussianNB", "BernoulliNB", "MultinomialNB", "ComplementNB"),
     row_weight=1.0,
     class_weights={"priors": None, "class_prior": None, "fit_prior": True},

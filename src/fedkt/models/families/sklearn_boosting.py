@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest
 
 
-def hist_boosting() -> Any:
-    """Histogram boosting without early stopping."""
+def _hist_boosting() -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(early_stopping=False)
@@ -53,7 +52,7 @@ def _hist_trees(estimator: Any) -> Forest | None:
 HIST_BOOSTING = Family(
     "hist-boosting",
     "scikit-learn's histogram boosting.",
-    hist_boosting,
+    _hist_boosting,
     classes=("HistGradientBoostingClassifier",),
     calibrated=True,
     row_weight=ROW_WEIGHT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedkt.models.families.family import Family
@@ -14,22 +15,19 @@ ROW_WEIGHT = 100.0
 CLASS_WEIGHT = {"class_weight": None}
 
 
-def tree() -> Any:
-    """One decision tree of depth 6."""
+def _tree() -> Any:
     from sklearn.tree import DecisionTreeClassifier
 
     return DecisionTreeClassifier(max_depth=6)
 
 
-def forest() -> Any:
-    """100 trees of depth 6."""
+def _forest() -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(n_estimators=100, max_depth=6)
 
 
-def extra_trees() -> Any:
-    """100 extremely randomised trees of depth 6."""
+def _extra_trees() -> Any:
     from sklearn.ensemble import ExtraTreesClassifier
 
     return ExtraTreesClassifier(n_estimators=100, max_depth=6)
@@ -62,7 +60,7 @@ def _average(estimator: Any) -> Forest:
 TREE = Family(
     "tree",
     "One decision tree of depth 6: the paper's teacher for every tree ensemble.",
-    tree,
+    _tree,
     classes=("DecisionTreeClassifier", "ExtraTreeClassifier"),
     calibrated=True,
     row_weight=ROW_WEIGHT,
@@ -72,20 +70,17 @@ TREE = Family(
 FOREST = Family(
     "forest",
     "The paper's forest for Adult: 100 trees of depth 6.",
-    forest,
+    _forest,
     classes=("RandomForestClassifier",),
     row_weight=ROW_WEIGHT,
     class_weights=CLASS_WEIGHT,
     teacher=single_tree,
     trees=_average,
 )
-EXTRA_TREES = Family(
-    "extra-trees",
-    "100 extremely randomised trees of depth 6.",
-    extra_trees,
+EXTRA_TREES = replace(
+    FOREST,
+    name="extra-trees",
+    summary="100 extremely randomised trees of depth 6.",
+    make=_extra_trees,
     classes=("ExtraTreesClassifier",),
-    row_weight=ROW_WEIGHT,
-    class_weights=CLASS_WEIGHT,
-    teacher=single_tree,
-    trees=_average,
 )

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest, Ints, Tree
 
 
-def boosting() -> Any:
-    """100 rounds of depth 6."""
+def _boosting() -> Any:
     from xgboost import XGBClassifier
 
     return XGBClassifier(
@@ -105,7 +104,7 @@ def _reachable(left: Ints, right: Ints) -> NDArray[np.bool_]:
 BOOSTING = Family(
     "boosting",
     "The paper's boosted trees for cod-rna: XGBoost, 100 rounds of depth 6.",
-    boosting,
+    _boosting,
     classes=("XGBClassifier",),
     library="xgboost",
     needs="xgboost",

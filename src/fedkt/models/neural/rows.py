@@ -85,14 +85,14 @@ def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: str, dtype: 
 
 
 @dataclass
-class Shared:
+class TensorCache:
     """Tensors made from rows that several networks of a stack look at, each made once."""
 
-    made: dict[tuple[int, bytes, bytes], Tensor] = field(default_factory=dict)
+    tensors: dict[tuple[int, bytes, bytes], Tensor] = field(default_factory=dict)
 
     def tensor(self, X: Any, scale: Scale, make: Callable[[], Tensor]) -> Tensor:
         """The tensor of these rows on this scale."""
         key = (id(X), scale.mean.tobytes(), scale.deviation.tobytes())
-        if key not in self.made:
-            self.made[key] = make()
-        return self.made[key]
+        if key not in self.tensors:
+            self.tensors[key] = make()
+        return self.tensors[key]

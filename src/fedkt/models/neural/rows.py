@@ -23,13 +23,6 @@ class Scale:
     mean: NDArray[np.float64]
     deviation: NDArray[np.float64]
 
-    def per_column(self, image: Image | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The same for every column of a flat row."""
-        if image is None:
-            return self.mean, self.deviation
-        pixels = image[0] * image[1]
-        return np.tile(self.mean, pixels), np.tile(self.deviation, pixels)
-
 
 def flat_rows(X: Any) -> NDArray[Any]:
     """The rows as a 2-D array: images (N, H, W[, C]) become rows of pixels, channels last."""

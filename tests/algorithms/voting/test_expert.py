@@ -9,10 +9,11 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from fedkt.algorithms import ExpertFedKT, FedKT, fedkt_with
+from fedkt.algorithms import FedKT
 from fedkt.algorithms.calibration import calibrated, count_noise
-from fedkt.algorithms.expert import describe
-from fedkt.bundle import Bundle, pack, unpack
+from fedkt.algorithms.voting import Expert
+from fedkt.algorithms.voting.weights import note_weights
+from fedkt.bundle import Bundle, Expected, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel
@@ -20,7 +21,7 @@ from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import ConfidentGaussian, Gaussian, Laplace, Ledger, Release, price_together
 from fedkt.privacy.accountant.gdp import from_mu
 from fedkt.privacy.gaussian import GaussianCounts
-from skewed_parties import CLASSES, accuracy, fresh, labels_here_and_from_afar, skewed_parties
+from skewed_parties import CLASSES, accuracy, expert, fresh, labels_here_and_from_afar, roles_of, skewed_parties
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,9 @@ def skewed():
 
 def test_who_knows_a_class_is_not_outvoted(skewed):
     plain, _ = accuracy(FedKT("logistic", partitions=1, subsets=1), skewed)
-    weighed, outcome = accuracy(ExpertFedKT("logistic"), skewed)
+    weighed, outcome = accuracy(expert("logistic"), skewed)
     assert weighed > plain + 0.04
-    weights = outcome.server.figures["weights"]
+    weights = outcome.server.vote.weights
     assert sum(weights.values()) == pytest.approx(1)
     assert {"p0", "p1"} == set(sorted(weights, key=lambda name: -weights[name])[:2])
 
@@ -41,8 +42,8 @@ def test_a_class_that_nobody_has_gives_nobody_weight():
     """Shares of such a class are even; a party of three rows would seem to have a third of it."""
     server = Server(np.zeros((4, 2)), ("ill", "well", "odd"), 0)
     parties = [Bundle(name, ("ill", "well", "odd"), ()) for name in ("north", "south", "tiny")]
-    describe(server, parties, np.array([[60, 40, 0], [40, 57, 0], [0, 3, 0]]), "says it has")
-    weights, largest = (server.diary.figures[name] for name in ("weights", "largest_shares"))
+    note_weights(server, parties, np.array([[60, 40, 0], [40, 57, 0], [0, 3, 0]]), "says it has")
+    weights, largest = (server.diary.vote.weights, server.diary.vote.largest_shares)
     assert weights["tiny"] == pytest.approx(0.015)
     assert largest["tiny"] == ["well", pytest.approx(0.03)]
     assert sum(weights.values()) == pytest.approx(1)
@@ -52,7 +53,7 @@ def test_a_class_that_nobody_has_gives_nobody_weight():
 def test_counts_that_a_student_was_not_taught_from_are_noticed(skewed, family):
     """A party may not have more rows than agreed on, but it could say that they are all of one class."""
     parties, server, _ = skewed
-    algorithm = ExpertFedKT(family)
+    algorithm = expert(family)
     honest = [algorithm.party_step(party, None) for party in fresh(parties)]
     liar = honest[2]
     turned = replace(liar, counts=tuple(sum(liar.counts) * (each == min(liar.counts)) for each in liar.counts))
@@ -66,7 +67,7 @@ def test_counts_that_a_student_was_not_taught_from_are_noticed(skewed, family):
 
 def test_students_that_only_name_a_class_are_weighed_too(skewed):
     plain, _ = accuracy(FedKT("svm", partitions=1, subsets=1), skewed)
-    weighed, _ = accuracy(ExpertFedKT("svm"), skewed)
+    weighed, _ = accuracy(expert("svm"), skewed)
     assert not hasattr(as_estimator("svm"), "predict_proba")
     assert weighed > plain + 0.02
 
@@ -77,7 +78,7 @@ def test_networks_are_asked_how_sure_they_are(skewed, monkeypatch):
 
     asked, fitted = [], consistent.fit_group
     monkeypatch.setattr(consistent, "fit_group", lambda problems, n: asked.extend(problems) or fitted(problems, n))
-    found, _ = accuracy(ExpertFedKT("mlp"), skewed)
+    found, _ = accuracy(expert("mlp"), skewed)
     assert found > 0.8
     (labels,) = (problem.shares for problem in asked)
     assert np.allclose(labels.sum(axis=1), 1)
@@ -92,7 +93,7 @@ def test_students_learn_how_sure_their_teachers_are(family):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 2)).astype(np.float32), rng.choice(3, 600, p=(0.5, 0.3, 0.2))
     party = Party(rng.normal(size=(300, 2)).astype(np.float32), CLASSES, seed_for(0, "p"), name="p", X=X, y=y)
-    sure = ExpertFedKT(family).party_step(replace(party, shelf={}), None).models[0].predict_proba(party.public, 3)
+    sure = expert(family).party_step(replace(party, shelf={}), None).models[0].predict_proba(party.public, 3)
     named = FedKT(family, teacher=family, partitions=1, subsets=1).party_step(replace(party, shelf={}), None).models[0]
     assert np.abs(sure.mean(axis=0) - [0.5, 0.3, 0.2]).max() < 0.05
     assert named.predict_proba(party.public, 3).mean(axis=0)[0] > 0.7
@@ -101,45 +102,46 @@ def test_students_learn_how_sure_their_teachers_are(family):
 def test_only_what_was_agreed_on_is_sent(skewed):
     parties, server, _ = skewed
     party = fresh(parties)[1]
-    sent = ExpertFedKT("tree").party_step(party, None)
+    sent = expert("tree").party_step(party, None)
     assert sent.counts == (400, 20, 20)
     assert len(sent.models) == 1
     assert FedKT("tree").party_step(fresh(parties)[1], None).counts is None
     packed = pack(sent, check_rows=server.public)
-    wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True}
-    assert unpack(packed, **wanted, counts=True).counts == sent.counts
+    counted = Expected(plan="", classes=CLASSES, n_features=2, soft=True, counts=True)
+    bare = replace(counted, counts=False)
+    assert unpack(packed, source="x", expected=counted).counts == sent.counts
     with pytest.raises(BundleError, match="nobody asked for"):
-        unpack(packed, **wanted)
+        unpack(packed, source="x", expected=bare)
     plain = pack(Bundle("p1", CLASSES, sent.models), check_rows=server.public)
     with pytest.raises(BundleError, match="does not tell how many rows"):
-        unpack(plain, **wanted, counts=True)
+        unpack(plain, source="x", expected=counted)
 
 
 @pytest.mark.parametrize("counts", [(1, 2), (1,) * 4], ids=["too few", "too many"])
 def test_counts_that_do_not_fit_the_classes_are_refused(skewed, counts):
     parties, server, _ = skewed
-    sent = ExpertFedKT("tree").party_step(fresh(parties)[1], None)
+    sent = expert("tree").party_step(fresh(parties)[1], None)
     packed = pack(Bundle("p1", sent.classes, sent.models, counts=counts), check_rows=server.public)
     with pytest.raises(BundleError, match="counts rows of"):
-        unpack(packed, source="x", plan="", classes=CLASSES, n_features=2, counts=True, soft=True)
+        unpack(packed, source="x", expected=Expected(plan="", classes=CLASSES, n_features=2, counts=True, soft=True))
 
 
 @pytest.mark.parametrize("family", ["logistic", "tree", "svm"])
 def test_the_server_makes_the_same_of_students_that_have_travelled(skewed, family):
-    one, two, travelled = labels_here_and_from_afar(ExpertFedKT(family), skewed, counts=True)
+    one, two, travelled = labels_here_and_from_afar(expert(family), skewed, counts=True)
     assert all(model.soft == (family != "svm") for each in travelled for model in each.models)
     assert np.mean(one == two) > 0.995, "up to rounding"
 
 
 def test_one_party_that_only_votes_does_not_silence_the_others(skewed):
     parties, server, truth = skewed
-    bundles = [ExpertFedKT("logistic").party_step(party, None) for party in fresh(parties)]
-    voting = ExpertFedKT("svm").party_step(fresh(parties)[7], None)
+    bundles = [expert("logistic").party_step(party, None) for party in fresh(parties)]
+    voting = expert("svm").party_step(fresh(parties)[7], None)
 
     def right(sent):
         side = Server(server.public, CLASSES, 99)
-        ExpertFedKT("logistic").server_step(side, sent)
-        return np.mean(side.diary.figures["labels"][0][1] == truth), side.diary.notes
+        expert("logistic").server_step(side, sent)
+        return np.mean(side.diary.vote.labels[0][1] == truth), side.diary.notes
 
     (all_soft, quiet), (mixed, told) = right(bundles), right([*bundles[:7], voting])
     assert mixed > all_soft - 0.02
@@ -150,10 +152,10 @@ def test_one_party_that_only_votes_does_not_silence_the_others(skewed):
 @pytest.mark.parametrize("numbers", [np.nan, 50.0, -0.2])
 def test_numbers_that_are_no_probabilities_are_refused_here_as_from_afar(skewed, numbers):
     parties, server, _ = skewed
-    bundles = [ExpertFedKT("logistic").party_step(party, None) for party in fresh(parties)]
+    bundles = [expert("logistic").party_step(party, None) for party in fresh(parties)]
     bundles[3] = replace(bundles[3], models=(FittedModel(Constant(numbers), np.arange(3), 2),))
     listening = Server(server.public, CLASSES, 99)
-    ExpertFedKT("logistic").server_step(listening, bundles)
+    expert("logistic").server_step(listening, bundles)
     assert any("'p3' does not vote" in note and "no probabilities" in note for note in listening.diary.notes)
 
 
@@ -171,12 +173,12 @@ class Constant:
 
 def test_a_party_whose_student_fails_is_named_and_left_out(skewed):
     parties, server, _ = skewed
-    bundles = [ExpertFedKT("logistic").party_step(party, None) for party in fresh(parties)]
+    bundles = [expert("logistic").party_step(party, None) for party in fresh(parties)]
     bundles[3] = replace(bundles[3], models=(FittedModel(Broken(), np.arange(3), 2),))
     listening = Server(server.public, CLASSES, 99)
-    ExpertFedKT("logistic").server_step(listening, bundles)
+    expert("logistic").server_step(listening, bundles)
     assert any("'p3' does not vote" in note for note in listening.diary.notes)
-    assert "p3" not in listening.diary.figures["weights"]
+    assert "p3" not in listening.diary.vote.weights
 
 
 class Broken:
@@ -188,11 +190,11 @@ class Broken:
 
 def test_a_single_teacher_is_of_its_students_family(skewed):
     parties, _, _ = skewed
-    assert type(ExpertFedKT("forest").chosen().teacher).__name__ == "RandomForestClassifier"
-    assert isinstance(ExpertFedKT("forest", subsets=3).chosen().teacher, DecisionTreeClassifier)
-    assert isinstance(ExpertFedKT("forest", teacher="tree").chosen().teacher, DecisionTreeClassifier)
+    assert type(roles_of(expert("forest")).teacher).__name__ == "RandomForestClassifier"
+    assert isinstance(roles_of(expert("forest", subsets=3)).teacher, DecisionTreeClassifier)
+    assert isinstance(roles_of(expert("forest", teacher="tree")).teacher, DecisionTreeClassifier)
     own = replace(parties[0], model="forest")
-    assert type(ExpertFedKT("boosting", teacher="tree").chosen(own.model).teacher).__name__ == "RandomForestClassifier"
+    assert type(roles_of(expert("boosting", teacher="tree"), own.model).teacher).__name__ == "RandomForestClassifier"
 
 
 @pytest.mark.parametrize(
@@ -219,8 +221,9 @@ def test_who_finds_a_class_about_as_probable_as_it_is(settings, so):
         pytest.importorskip("torch")
     if settings["model"] == "boosting":
         pytest.importorskip("xgboost")
-    assert ExpertFedKT(**settings).calibrated() is so
-    assert ExpertFedKT(**settings).calibrated("forest") is False
+    algorithm = expert(**settings)
+    assert algorithm.voting.calibrated(algorithm) is so
+    assert algorithm.voting.calibrated(algorithm, "forest") is False
 
 
 @pytest.mark.parametrize("voting", ["expert", "expert-no-counts"])
@@ -236,8 +239,8 @@ def test_only_students_that_are_not_sure_enough_have_their_labels_pulled_back(vo
     public, _ = drawn(600)
     own = {name: drawn(300) for name in "ab"}
     parties = [Party(public, (0, 1), seed_for(0, name), name=name, X=X, y=y) for name, (X, y) in own.items()]
-    outcome = simulate(fedkt_with(voting, family), parties, Server(public, (0, 1), 0))
-    ((_, labels),) = outcome.server.figures["labels"]
+    outcome = simulate(FedKT(family, voting=voting), parties, Server(public, (0, 1), 0))
+    ((_, labels),) = outcome.server.vote.labels
     assert bool(np.mean(labels == 1) > 0.15) is moved
     assert any("pulled back" in note for note in outcome.server.notes) is moved
 
@@ -246,7 +249,7 @@ def test_a_family_that_cannot_learn_distributions_learns_labels(skewed):
     """Its students must not be worse for it: repeated rows under several labels ruin them."""
     model = KNeighborsClassifier(1)
     plain, _ = accuracy(FedKT(model, partitions=1, subsets=1), skewed)
-    weighed, _ = accuracy(ExpertFedKT(model), skewed)
+    weighed, _ = accuracy(expert(model), skewed)
     assert weighed > plain
 
 
@@ -261,33 +264,33 @@ def test_a_family_that_cannot_learn_distributions_learns_labels(skewed):
 def test_a_teacher_that_does_not_say_how_sure_it_is_is_named(skewed, monkeypatch, teacher, why):
     monkeypatch.setattr(DecisionTreeClassifier, "predict_proba", lambda self, X: teacher(X))
     with pytest.raises(ModelError, match=rf"'p0', .*teacher.*{why}.*voting='consistent'"):
-        ExpertFedKT("tree").party_step(fresh(skewed[0])[0], None)
+        expert("tree").party_step(fresh(skewed[0])[0], None)
 
 
 def test_progress_counts_students_of_both_kinds_once(skewed):
     parties = [replace(party, model=model) for party, model in zip(fresh(skewed[0])[:2], ("svm", "tree"), strict=True)]
     seen = []
-    expert = ExpertFedKT("tree")
-    lessons = [lesson for party in parties for lesson in expert.lessons(party, expert.chosen(party.model))]
-    expert.learn(lessons, jobs=1, progress=lambda done, total: seen.append((done, total)))
+    algorithm = expert("tree")
+    lessons = [lesson for party in parties for lesson in algorithm.lessons(party, roles_of(algorithm, party.model))]
+    algorithm.voting.learn(lessons, jobs=1, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_a_party_with_most_of_the_rows_is_named(skewed):
     parties, server, _ = skewed
-    bundles = [ExpertFedKT("tree").party_step(party, None) for party in fresh(parties)]
+    bundles = [expert("tree").party_step(party, None) for party in fresh(parties)]
     boasting = [Bundle(each.sender, each.classes, each.models, counts=each.counts) for each in bundles]
     boasting[1] = Bundle("p1", bundles[1].classes, bundles[1].models, counts=tuple(100 * n for n in bundles[1].counts))
     listening = Server(server.public, server.classes, 99)
-    ExpertFedKT("tree").server_step(listening, boasting)
+    expert("tree").server_step(listening, boasting)
     assert any("'p1' says it has" in note for note in listening.diary.notes)
     quiet = Server(server.public, server.classes, 99)
-    ExpertFedKT("tree").server_step(quiet, bundles)
+    expert("tree").server_step(quiet, bundles)
     assert not any("says it has" in note for note in quiet.diary.notes)
     # One of two always has half of the rows.
     halves = [replace(each, counts=(50, 50 + place, 0)) for place, each in enumerate(bundles[:2])]
     two = Server(server.public, server.classes, 99)
-    ExpertFedKT("tree").server_step(two, halves)
+    expert("tree").server_step(two, halves)
     assert not any("says it has" in note for note in two.diary.notes)
 
 
@@ -301,7 +304,7 @@ def test_a_party_with_most_of_the_rows_is_named(skewed):
 )
 def test_what_cannot_be_promised_is_refused(settings, why):
     with pytest.raises(ConfigurationError, match=why):
-        fedkt_with(settings.pop("voting"), "tree", **settings).check()
+        FedKT("tree", **settings).check()
 
 
 def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
@@ -309,25 +312,25 @@ def test_at_level_l2_counts_are_noisy_and_paid_for(skewed):
     shape = {"public_rows": 600, "classes": 3, "parties": 1, "delta": 1e-5}
     private = {"level": "L2", "noise": Gaussian(4.0), "queries": 40}
     votes = FedKT("tree", partitions=1, **private).price(**shape)
-    both = ExpertFedKT("tree", **private).price(**shape)
+    both = expert("tree", **private).price(**shape)
     assert votes.epsilon < both.epsilon
     party = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger(delta=1e-5))
-    sent = ExpertFedKT("tree", **private).party_step(party, None)
+    sent = expert("tree", **private).party_step(party, None)
     assert sent.counts != (400, 20, 20)
     assert np.abs(np.subtract(sent.counts, (400, 20, 20))).max() < 20
     assert party.ledger.price().epsilon <= both.epsilon
     assert [each.noise.name for each in party.ledger.releases] == ["gaussian", "gaussian-counts"]
     again = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger())
-    assert ExpertFedKT("tree", **private).party_step(again, None).counts == sent.counts
+    assert expert("tree", **private).party_step(again, None).counts == sent.counts
     other = replace(fresh(parties)[0], noise_seed=8, ledger=Ledger())
-    assert ExpertFedKT("tree", **private).party_step(other, None).counts != sent.counts
+    assert expert("tree", **private).party_step(other, None).counts != sent.counts
 
 
 @pytest.mark.parametrize("level", ["L1", "L2"])
 def test_counts_never_leave_a_private_level_without_noise(skewed, level):
     """Whoever asks for them without the checks that come before."""
     with pytest.raises(PrivacyError, match="with noise only"):
-        ExpertFedKT("tree", level=level).told(fresh(skewed[0])[0])
+        Expert().count_classes(expert("tree", level=level), fresh(skewed[0])[0])
 
 
 def test_a_budget_that_does_not_cover_the_counts_is_kept(skewed):
@@ -336,7 +339,7 @@ def test_a_budget_that_does_not_cover_the_counts_is_kept(skewed):
     votes = FedKT("tree", partitions=1, **private).price(public_rows=600, classes=3, parties=1, delta=1e-5)
     party = replace(fresh(parties)[0], noise_seed=7, ledger=Ledger(delta=1e-5, budget=votes.epsilon))
     with pytest.raises(PrivacyError, match="does not cover"):
-        ExpertFedKT("tree", **private).party_step(party, None)
+        expert("tree", **private).party_step(party, None)
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -369,6 +372,6 @@ def test_noise_is_found_that_keeps_an_epsilon_with_counts(mechanism):
         parties=1,
         counts=True,
     )
-    algorithm = ExpertFedKT("tree", level="L2", noise=noise, queries=20, subsets=5)
+    algorithm = expert("tree", level="L2", noise=noise, queries=20, subsets=5)
     price = algorithm.price(public_rows=100, classes=3, parties=1, delta=1e-5)
     assert 1.8 < price.epsilon <= 2.0

@@ -6,25 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fedkt.algorithms.background_class import claimed
 from scipy.sparse import csr_array
 from scipy.stats import multivariate_normal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from fedkt import FedKTClassifier
-from fedkt.algorithms import FedKT, NotMineFedKT, fedkt_with
-from fedkt.bundle import Bundle, pack, unpack
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.voting.background import claimed_rows
+from fedkt.bundle import Bundle, Expected, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, UnsuitedModel
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel
 from fedkt.pooling import normalise_rows
 from fedkt.privacy import Laplace
 from fedkt.votes import NO_VOTE
-from skewed_parties import CLASSES, accuracy, fresh, labels_here_and_from_afar, skewed_parties
+from skewed_parties import CLASSES, accuracy, background, fresh, labels_here_and_from_afar, skewed_parties
 
 FOREST = RandomForestClassifier(20, max_depth=6)
-SAID = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True}
+EXPECTED = Expected(plan="", classes=CLASSES, n_features=2, soft=True)
 
 
 @pytest.fixture(scope="module")
@@ -49,24 +49,24 @@ def test_with_perfect_students_the_sum_of_their_claims_is_the_posterior_of_the_p
     # Rows that no honest sureness bound touches.
     kept = np.min([each[:, -1] for each in said], axis=0) > 2e-3
     assert kept.sum() > 50
-    together = normalise_rows(np.sum([claimed(each) for each in said], axis=0))
+    together = normalise_rows(np.sum([claimed_rows(each) for each in said], axis=0))
     assert np.allclose(together[kept], normalise_rows(joint.sum(axis=0))[kept], atol=1e-9)
 
 
 @pytest.mark.parametrize("family", ["logistic", FOREST], ids=str)
 def test_who_knows_a_class_is_not_outvoted(skewed, family):
     plain, _ = accuracy(FedKT(family, partitions=1, subsets=1), skewed)
-    weighed, outcome = accuracy(NotMineFedKT(family), skewed)
+    weighed, outcome = accuracy(background(family), skewed)
     assert weighed > plain + 0.02
     assert all(bundle.counts is None and len(bundle.models) == 1 for bundle in outcome.bundles)
-    weights = outcome.server.figures["weights"]
+    weights = outcome.server.vote.weights
     assert sum(weights.values()) == pytest.approx(1)
     assert {"p0", "p1"} == set(sorted(weights, key=lambda name: -weights[name])[:2])
 
 
 def test_networks_learn_whose_a_row_is(skewed):
     pytest.importorskip("torch")
-    found, outcome = accuracy(NotMineFedKT("mlp"), skewed)
+    found, outcome = accuracy(background("mlp"), skewed)
     assert found > 0.75
     said = outcome.bundles[0].models[0].predict_proba(skewed[1].public, 4)
     assert (said[:, 3] > 0.5).any()
@@ -90,30 +90,30 @@ def test_two_classes_are_enough():
 
 @pytest.mark.parametrize("family", ["logistic", FOREST, "boosting"], ids=str)
 def test_the_server_makes_the_same_of_students_that_have_travelled(skewed, family):
-    one, two, _ = labels_here_and_from_afar(NotMineFedKT(family), skewed, background_class=True)
+    one, two, _ = labels_here_and_from_afar(background(family), skewed, background_class=True)
     assert np.mean(one == two) > 0.995, "up to rounding"
 
 
 def test_a_bundle_of_another_voting_is_refused(skewed):
     parties, server, _ = skewed
-    own = NotMineFedKT("tree").party_step(fresh(parties)[1], None)
+    own = background("tree").party_step(fresh(parties)[1], None)
     packed = pack(own, check_rows=server.public)
     with pytest.raises(BundleError, match="refused"):
-        unpack(packed, **SAID)
+        unpack(packed, source="x", expected=EXPECTED)
     other = FedKT("tree", partitions=1).party_step(fresh(parties)[1], None)
     with pytest.raises(BundleError, match="does not say how sure it is"):
-        unpack(pack(other, check_rows=server.public), **SAID, background_class=True)
+        unpack(pack(other, check_rows=server.public), source="x", expected=replace(EXPECTED, background_class=True))
     three = pack(Bundle("p1", CLASSES, other.models, soft=True), check_rows=server.public)
     with pytest.raises(BundleError, match="refused"):
-        unpack(three, **SAID, background_class=True)
+        unpack(three, source="x", expected=replace(EXPECTED, background_class=True))
 
 
 def test_a_student_that_only_names_a_class_is_not_heard(skewed):
     parties, server, _ = skewed
-    bundles = [NotMineFedKT("logistic").party_step(party, None) for party in fresh(parties)]
+    bundles = [background("logistic").party_step(party, None) for party in fresh(parties)]
     bundles[3] = replace(bundles[3], models=(FittedModel(Mute(), np.arange(4), 2),))
     listening = Server(server.public, CLASSES, 99)
-    NotMineFedKT("logistic").server_step(listening, bundles)
+    background("logistic").server_step(listening, bundles)
     assert any("'p3' does not vote" in note and "how sure" in note for note in listening.diary.notes)
     with pytest.raises(ModelError, match="how sure it is"):
         pack(bundles[3], check_rows=server.public)
@@ -128,13 +128,13 @@ class Mute:
 
 def test_who_claims_more_rows_than_it_may_have_is_scaled_down(skewed):
     parties, server, truth = skewed
-    honest = [NotMineFedKT("logistic").party_step(party, None) for party in fresh(parties)]
+    honest = [background("logistic").party_step(party, None) for party in fresh(parties)]
     boast = [*honest[:7], replace(honest[7], models=(FittedModel(Boaster(), np.arange(4), 2),))]
 
     def heard(sent, **settings):
         side = Server(server.public, CLASSES, 99)
-        NotMineFedKT("logistic", **settings).server_step(side, sent)
-        (labels,) = side.diary.figures["labels"]
+        background("logistic", **settings).server_step(side, sent)
+        (labels,) = side.diary.vote.labels
         return np.mean(labels[1] == truth), side.diary
 
     bound = {"most_rows": {party.name: len(party.y) for party in parties}}
@@ -165,14 +165,14 @@ class Boaster:
 )
 def test_what_it_cannot_do_is_refused(settings, why):
     with pytest.raises(ConfigurationError, match=why):
-        fedkt_with("expert-no-counts", "tree", **settings).check()
+        background("tree", **settings).check()
 
 
 def test_a_family_without_probabilities_is_refused_in_words(skewed):
     with pytest.raises(UnsuitedModel, match=r"'p0'.*family SVC does not say how sure"):
-        NotMineFedKT("svm").party_step(fresh(skewed[0])[0], None)
+        background("svm").party_step(fresh(skewed[0])[0], None)
     with pytest.raises(ConfigurationError, match=r"'p0'.*KNeighborsClassifier cannot learn"):
-        NotMineFedKT(KNeighborsClassifier()).party_step(fresh(skewed[0])[0], None)
+        background(KNeighborsClassifier()).party_step(fresh(skewed[0])[0], None)
 
 
 @pytest.mark.parametrize("final", ["logistic", "mlp"])
@@ -180,7 +180,7 @@ def test_rows_that_nobody_claims_are_left_out(skewed, final):
     if final == "mlp":
         pytest.importorskip("torch")
     parties, server, _ = skewed
-    bundles = [NotMineFedKT("logistic").party_step(party, None) for party in fresh(parties)[:2]]
+    bundles = [background("logistic").party_step(party, None) for party in fresh(parties)[:2]]
     lost = np.arange(len(server.public)) % 3 == 0
 
     def heard(unclaimed):
@@ -189,11 +189,11 @@ def test_rows_that_nobody_claims_are_left_out(skewed, final):
             for each in bundles
         ]
         side = Server(server.public, CLASSES, 99)
-        NotMineFedKT("logistic", final=final).server_step(side, sent)
+        background("logistic", final=final).server_step(side, sent)
         return side.diary
 
     diary = heard(lost)
-    ((_, labels),) = diary.figures["labels"]
+    ((_, labels),) = diary.vote.labels
     assert np.array_equal(labels == NO_VOTE, lost)
     assert any(f"{lost.sum()} public rows are like no party's" in note for note in diary.notes)
     with pytest.raises(ModelError, match="of every public row"):
@@ -221,7 +221,7 @@ def test_dense_rows_go_with_sparse_public_ones(skewed):
         [replace(party, public=kind(party.public)) for party in fresh(parties)[:2]] for kind in (np.array, csr_array)
     )
     said = [
-        [NotMineFedKT("tree").party_step(party, None).models[0].predict(server.public) for party in each]
+        [background("tree").party_step(party, None).models[0].predict(server.public) for party in each]
         for each in (dense, mixed)
     ]
     assert np.array_equal(*said)
@@ -234,13 +234,13 @@ def test_tiny_parties_take_part(skewed, n_public):
     tiny = Party(public, CLASSES, 1, name="tiny", X=parties[0].X[:1], y=parties[0].y[:1])
     small = Party(public, CLASSES, 2, name="small", X=parties[3].X[:30:10], y=parties[3].y[:30:10])
     for family in ("forest", "logistic"):
-        outcome = simulate(NotMineFedKT(family), [tiny, replace(small, shelf={})], Server(public, CLASSES, 3))
+        outcome = simulate(background(family), [tiny, replace(small, shelf={})], Server(public, CLASSES, 3))
         assert set(outcome.final.models[0].predict(public)) <= set(CLASSES)
         tiny.shelf.clear()
 
 
 def test_a_finished_student_is_not_trained_again(skewed):
     party = fresh(skewed[0])[0]
-    first = NotMineFedKT("tree").party_step(party, None)
-    again = NotMineFedKT(RandomForestClassifier()).party_step(party, None)
+    first = background("tree").party_step(party, None)
+    again = background(RandomForestClassifier()).party_step(party, None)
     assert again.models[0] is first.models[0]

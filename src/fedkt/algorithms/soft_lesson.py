@@ -1,4 +1,4 @@
-"""Students of distributions: they learn how sure their teachers are, not only which class wins.
+"""Lessons in distributions: a student learns how sure its teachers are, not only which class wins.
 
 Without noise nothing has to be hidden in a vote. A student of labels is as sure as its labels are unmixed; a student of
 distributions is as sure as its party's rows allow, which is what expert voting reckons with.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.pate import STUDY, Lesson
+from fedkt.algorithms.lesson import STUDY, Lesson
 from fedkt.algorithms.training import train_models
 from fedkt.errors import ModelError
 from fedkt.models.base import FittedModel, one_thread
@@ -30,36 +30,35 @@ class SoftLesson(Lesson):
         """What teachers and student tell apart."""
         return len(self.party.classes)
 
-    def said(self, teachers: Sequence[FittedModel]) -> Matrix:
-        """What the teachers say of the public rows."""
-        answers = [self.asked(number, teacher, self.rows) for number, teacher in enumerate(teachers)]
+    def distributions(self, teachers: Sequence[FittedModel]) -> Matrix:
+        """How probable the teachers find each class of the public rows."""
+        answers = [self.ask(number, teacher, self.rows) for number, teacher in enumerate(teachers)]
         return normalise_rows(np.mean(answers, axis=0))
 
-    def asked(self, number: int, teacher: FittedModel, rows: Any) -> Matrix:
-        """What one teacher says of rows."""
+    def ask(self, number: int, teacher: FittedModel, rows: Any) -> Matrix:
+        """How probable one teacher finds each class of these rows."""
         try:
             answer = teacher.predict_proba(rows, self.n_outputs)
         except Exception as reason:
             # Whatever an arbitrary estimator raises, its user needs to know whose it is.
-            raise self.silent(number, f"{type(reason).__name__}: {reason}") from reason
+            raise self.no_answer(number, f"{type(reason).__name__}: {reason}") from reason
         if not np.isfinite(answer).all():
-            raise self.silent(number, "some of its probabilities are no numbers")
+            raise self.no_answer(number, "some of its probabilities are no numbers")
         return answer
 
-    def silent(self, number: int, why: str) -> ModelError:
+    def no_answer(self, number: int, why: str) -> ModelError:
         """The words for a teacher that does not say how sure it is."""
         return ModelError(
             f"{self.teachers[number].who} was asked how probable it finds the classes of the public rows and gave no "
             f"answer ({why}). Choose another family, or voting='consistent', which only asks for the class."
         )
 
-    def studying(self, said: Matrix) -> TrainingTask:
-        """The student of what the teachers said."""
+    def soft_student_task(self, distributions: Matrix) -> TrainingTask:
+        """The student of the teachers' distributions."""
         party, partition = self.party, self.partition
-        classes = said[:, : len(party.classes)]
-        party.diary.figures.setdefault("labels", []).append((None, classes.argmax(axis=1)))
-        who = f"Party {party.name!r}, the student of partition {partition + 1}"
-        return TrainingTask(self.chosen.student, self.rows, said, party.rng(partition, STUDY), None, who)
+        party.diary.vote.labels.append((None, distributions[:, : len(party.classes)].argmax(axis=1)))
+        rng = party.rng(partition, STUDY)
+        return TrainingTask(self.roles.student, self.rows, distributions, rng, None, self.student_in_words)
 
 
 def gives_probabilities(estimator: Any) -> bool:
@@ -76,5 +75,8 @@ def learn_distributions(lessons: Sequence[SoftLesson], *, jobs: int, progress: P
     done = progress_counter(progress, len(teachers) + len(lessons))
     with one_thread():
         trained = iter(train_models(teachers, n_outputs, jobs=jobs, done=done, say=say, what="teachers"))
-        students = [lesson.studying(lesson.said([next(trained) for _ in lesson.teachers])) for lesson in lessons]
+        students = [
+            lesson.soft_student_task(lesson.distributions([next(trained) for _ in lesson.teachers]))
+            for lesson in lessons
+        ]
         return train_models(students, n_outputs, jobs=jobs, done=done, say=say, what="students")

@@ -56,3 +56,9 @@ def circumstances():
     import torch
 
     return {**versions(), "processor": torch.backends.cpu.get_cpu_capability()}
+
+
+def same_circumstances(file):
+    """Whether libraries and processor are those noted in a file, with which the files beside it were made."""
+    before, now = json.loads(Path(file).read_text(encoding="utf-8")), circumstances()
+    return {**before, "fedkt": "", "python": ""} == {**now, "fedkt": "", "python": ""}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from asked_for import DIGITS
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from golden_reading import answers, bundle_in, plan_in, public_rows, runs_in, told
+from golden_reading import answers, bundle_in, plan_in, public_rows, runs_in, same_circumstances, told
 
 from command_line import fedkt
 from fedkt import Bundle, Plan
@@ -136,22 +136,23 @@ def test_a_signature_is_over_the_manifest_and_fits_the_key_in_the_plan(name, tmp
     assert fedkt("inspect", str(forged), "--plan", str(plan_of(name))).returncode == 1
 
 
-@pytest.mark.parametrize("name", BUNDLES)
-def test_a_bundle_is_received_as_it_was(name):
+def received(name, plan):
+    """A bundle, which says of itself what it said."""
     before, manifest = BUNDLES[name], BUNDLES[name]["manifest"]
-    bundle = bundle_in(HERE / f"{name}.fedkt", plan_in(plan_of(name)))
+    bundle = bundle_in(HERE / f"{name}.fedkt", plan)
     assert isinstance(bundle, Bundle)
     assert (bundle.sender, bundle.plan, bundle.identity) == (manifest["party"], manifest["plan"], before["identity"])
     assert (bundle.signed, bundle.issue) == (before["signature"] is not None, 0)
     assert list(bundle.counts or ()) == manifest.get("counts", [])
     assert len(bundle.models) == len(before["labels"])
+    return bundle
 
 
 @pytest.mark.parametrize("plan_file", sorted({plan_of(name) for name in BUNDLES}), ids=lambda path: path.parent.name)
-def test_students_say_what_they_said(plan_file):
+def test_a_bundle_is_received_as_it_was_and_its_students_say_what_they_said(plan_file):
     public, plan = PICTURES if plan_file.parent.name.startswith("pictures") else PUBLIC, plan_in(plan_file)
     names = [name for name in BUNDLES if plan_of(name) == plan_file]
-    models = [model for name in names for model in bundle_in(HERE / f"{name}.fedkt", plan).models]
+    models = [model for name in names for model in received(name, plan).models]
     labels, sure = answers(models, public_rows(plan, public), plan.n_outputs)
     assert [each.tolist() for each in labels] == [given for name in names for given in BUNDLES[name]["labels"]]
     before = [given for name in names for given in BUNDLES[name]["probabilities"]]
@@ -173,16 +174,15 @@ def test_a_final_model_predicts_the_labels_it_predicted(name):
 
 
 @pytest.mark.parametrize("name", FINALS)
-def test_a_server_counts_the_bundles_as_it_counted_them(name, tmp_path):
-    """The final model it trains is a tree of today's scikit-learn, so what is compared is how it came to its labels."""
-    before = expected(f"final/{name}/report.json")
+def test_a_server_counts_the_bundles_as_it_counted_them_and_writes_the_final_model_it_wrote(name, tmp_path):
+    """The same to the byte with the same libraries: a tree of few rows, and the card in it. Else the same labels."""
+    before, old = expected(f"final/{name}/report.json"), HERE / "final" / name / "final.onnx"
     now = told(
-        *("server", HERE / name / "plan.toml", "--public", PUBLIC, "--bundles", HERE / name, "-o", tmp_path / "result"),
-        *("--test", NEW),
+        *("server", HERE / name / "plan.toml", "--public", PUBLIC, "--bundles", HERE / name, "-o", tmp_path / "result")
     )
-    same = ("dataset", "algorithm", "model", "parties", "partitions", "subsets", "level", "seed", "epsilon", "rows")
+    same = ("dataset", "algorithm", "model", "parties", "partitions", "subsets", "level", "seed", "epsilon", "privacy")
     assert {key: now[key] for key in same} == {key: before[key] for key in same}
-    for key in ("plan", "missing", "bytes_sent", "party_accuracy", "notes", "privacy_statement"):
+    for key in ("plan", "missing", "bytes_sent", "notes", "privacy_statement"):
         assert includes(now[key], before[key]), key
     assert [(each["party"], each["status"], each["sha256"]) for each in now["bundles"]] == [
         (each["party"], each["status"], each["sha256"]) for each in before["bundles"]
@@ -190,6 +190,10 @@ def test_a_server_counts_the_bundles_as_it_counted_them(name, tmp_path):
     assert now["votes"].keys() >= before["votes"].keys()
     for key, value in before["votes"].items():
         assert now["votes"][key] == (pytest.approx(value, abs=ROUND_OFF) if isinstance(value, float) else value), key
+    new = tmp_path / "result" / "final.onnx"
+    if same_circumstances(HERE / "versions.json"):
+        assert new.read_bytes() == old.read_bytes()
+    assert told("predict", new, NEW)["predictions"] == expected(f"final/{name}/expected.json")["predict"]["predictions"]
 
 
 def entries_and_total(ledger, to):

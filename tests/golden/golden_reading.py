@@ -9,8 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from command_line import fedkt
-from fedkt.experiments.results import stored
+from fedkt.experiments.private_tables import load_rows, paper_table
+from fedkt.experiments.results import read_lines, stored
+from fedkt.experiments.tables import hospitals_table
+from fedkt.experiments.tuning import best_settings
 from fedkt.models.prediction import predict_all, probabilities_of_all
+from fedkt.paper.private_curve import curve_of
+from fedkt.paper.private_curve_tables import point_table
 from fedkt.plan import read_plan
 from fedkt.server_side.inbox import look
 from fedkt.versions import versions
@@ -49,6 +54,16 @@ def answers(models, rows, n_outputs):
 def runs_in(path):
     """The runs kept in a results file, as plain values, by what decides whether a run is made again."""
     return {key: report.as_dict() for key, report in stored(Path(path)).items()}
+
+
+def tables_of(folder):
+    """What is made of the kept lines that are no runs."""
+    return {
+        "heart-hospitals.jsonl": hospitals_table(folder / "heart-hospitals.jsonl"),
+        "private-levels.jsonl": paper_table(load_rows(folder / "private-levels.jsonl"), "L1"),
+        "private-curve.jsonl": point_table(curve_of(folder)),
+        "tuning.jsonl": best_settings(read_lines(folder / "tuning.jsonl"), "mnist"),
+    }
 
 
 def circumstances():

@@ -17,8 +17,10 @@ from pathlib import Path
 from unittest import mock
 
 import tomlkit
-from asked_for import DIGITS, NOISES, plan_words
+from asked_for import NOISES, plan_words
+from golden_files import run, write_json
 from made_up_rows import write_pictures, write_table
+from make_released_lines import make_results
 
 import fedkt as library
 from command_line import fedkt
@@ -31,23 +33,6 @@ FAMILIES = (
     "mlp",
 )
 SMALL = tuple(family for family in FAMILIES if family not in ("extra-trees", "mlp"))
-
-
-def run(*words):
-    """What a command that must succeed prints."""
-    done = fedkt(*map(str, words))
-    assert done.returncode == 0, (words, done.stderr)
-    return done.stdout
-
-
-def write_json(path, content):
-    """A line for every entry."""
-    lines = [f"{json.dumps(key)}:{compact(content[key])}" for key in sorted(content)]
-    path.write_text("{" + ",\n".join(lines) + "}\n", encoding="utf-8")
-
-
-def compact(value):
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def sha256(data):
@@ -247,29 +232,6 @@ def without(said, *names):
     return {key: value for key, value in said.items() if key not in names}
 
 
-def make_results():
-    """A line of every form in which runs were ever kept, what 0.1.0 reads from it, and a file of `fedkt compare`."""
-    from fedkt.experiments.results import stored
-
-    folder, source = FOLDER / "results", Path(library.__file__).parent.parent.parent / "paper" / "results"
-    folder.mkdir()
-    forms, expected = set(), {}
-    for path in sorted(source.glob("*.jsonl")):
-        line = path.read_text(encoding="utf-8").split("\n")[0] + "\n"
-        first = json.loads(line)
-        parts = [sorted(first), *(sorted(first[key]) for key in ("setting", "report") if key in first)]
-        form = json.dumps(parts) + str(bool(first.get("report", {}).get("history")))
-        if form in forms:
-            continue
-        forms.add(form)
-        (folder / path.name).write_text(line, encoding="utf-8")
-        if "setting" in first:
-            expected[path.name] = {key: report.as_dict() for key, report in stored(folder / path.name).items()}
-    write_json(folder / "runs.json", expected)
-    told = json.loads(run(*DIGITS, "--results", folder / "compare" / "digits.jsonl", "--json"))
-    write_json(folder / "compare" / "digits.json", told)
-
-
 def make(work):
     """All of it; `work` is for what is not kept."""
     FOLDER.mkdir()
@@ -293,7 +255,7 @@ def make(work):
     make_final(work, public)
     facts |= make_private(work, public)
     write_json(FOLDER / "bundles.json", facts)
-    make_results()
+    make_results(FOLDER / "results")
     for lock in FOLDER.rglob("*.lock"):
         lock.unlink()
     write_json(FOLDER / "versions.json", circumstances())

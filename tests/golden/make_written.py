@@ -6,7 +6,6 @@ Made with 0.2.0.dev0, before the tree was redesigned. Run again only in a commit
 and that says so in CHANGELOG.md; the folder `released` is never made again.
 """
 
-import json
 import shutil
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from asked_for import ON_DIGITS, SIMULATIONS
+from golden_files import write_json
 from golden_reading import circumstances, told
 from golden_runs import classifier_answers, plain_report
 
@@ -22,24 +22,18 @@ HERE = Path(__file__).parent
 FOLDER = HERE / "written"
 
 
-def write_json(name, content):
-    """A line for every entry."""
-    lines = [f"{json.dumps(key)}:{json.dumps(content[key], sort_keys=True)}" for key in content]
-    (FOLDER / name).write_text("{" + ",\n".join(lines) + "}\n", encoding="utf-8")
-
-
 def main():
     FOLDER.mkdir(exist_ok=True)
-    write_json("circumstances.json", circumstances())
+    write_json(FOLDER / "circumstances.json", circumstances())
     reports = {
         name: plain_report(told("simulate", "digits", *ON_DIGITS, *words)) for name, words in SIMULATIONS.items()
     }
-    write_json("reports.json", reports)
-    write_json("classifier.json", classifier_answers())
+    write_json(FOLDER / "reports.json", reports)
+    write_json(FOLDER / "classifier.json", classifier_answers())
     with tempfile.TemporaryDirectory() as place:
         ledger = Path(shutil.copy(HERE / "released" / "private" / "north.ledger", place))
         shutil.copy(f"{HERE / 'released' / 'private' / 'north.ledger'}.head", place)
-        write_json("ledger.json", told("privacy", "ledger", ledger)["totals"][0])
+        write_json(FOLDER / "ledger.json", told("privacy", "ledger", ledger)["totals"][0])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from asked_for import DIGITS
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from golden_reading import answers, bundle_in, plan_in, public_rows, runs_in, same_circumstances, told
+from golden_reading import answers, bundle_in, plan_in, public_rows, runs_in, same_circumstances, tables_of, told
 
 from command_line import fedkt
 from fedkt import Bundle, Plan
@@ -270,6 +270,10 @@ def test_a_kept_run_is_found_by_its_setting_and_reports_what_it_reported(name):
     for key in before:
         plain = json.loads(json.dumps(now[key]))
         assert includes(plain, before[key])
+
+
+def test_kept_lines_that_are_no_runs_give_the_tables_they_gave():
+    assert json.loads(json.dumps(tables_of(HERE / "results"))) == expected("results/tables.json")
 
 
 def test_runs_that_were_kept_are_not_made_again(tmp_path):

@@ -7,6 +7,7 @@ an upgrade does not turn this red.
 """
 
 import json
+import re
 import tomllib
 import zipfile
 from pathlib import Path
@@ -118,6 +119,14 @@ def sent_again(federation, family, to):
     return plan, to / "out" / f"{family}.fedkt"
 
 
+def manifest_text(path, plan):
+    """The manifest as it is written, without versions and without the plan's digest."""
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read("manifest.json").decode()
+    assert plan.digest in text
+    return re.sub(r'"versions": \{[^}]*\}', "", text).replace(plan.digest, "")
+
+
 @pytest.mark.parametrize(
     ("federation", "family"),
     [
@@ -135,6 +144,9 @@ def test_a_party_sends_what_it_sent_under_version_0_1(federation, family, tmp_pa
     assert now[1] == before[1]
     assert [each["name"] for each in digests[0]] == [each["name"] for each in digests[1]]
     if same_circumstances(RELEASED / "versions.json"):
+        released = RELEASED / federation / f"{family}.fedkt"
+        then = manifest_text(released, plan_in(RELEASED / federation / "plan.toml"))
+        assert manifest_text(bundle, plan_in(plan)) == then
         assert digests[0] == digests[1]
         assert now[2] == before[2]
     elif family in PLAIN_FAMILIES:

@@ -14,8 +14,9 @@ from scipy import stats
 
 from fedkt.errors import DataError, PlanError
 from fedkt.plan import MAX_PLAN_BYTES, NAME, make_plan, parse_plan, read_plan
-from fedkt.privacy import Release
+from fedkt.privacy import Release, price_together
 from fedkt.privacy.accountant import price
+from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.signing import new_key
 
 PUBLIC = "age,sex,chol,outcome\n" + "".join(f"{30 + i},{'mf'[i % 2]},{200 + i * 0.1},secret{i}\n" for i in range(40))
@@ -199,6 +200,13 @@ def test_an_epsilon_at_level_l2_is_kept_over_all_partitions(public):
     assert 1.9 < plan.price().epsilon <= plan.budget <= 2.0
     once = private_plan(public, partitions=1, subsets=6, privacy={**asked, "queries": 30})
     assert plan.privacy.scale == once.privacy.scale
+
+
+def test_an_epsilon_is_kept_by_votes_and_class_counts_together(public):
+    plan = private_plan(public, voting="expert", privacy={"epsilon": 2.0, "queries": 10, "delta": 1e-5})
+    votes = Release(plan.privacy.noise, 10, 5, 2, "record")
+    counts = Release(GaussianCounts(plan.privacy.count_sigma), 1, 1, 2, "record")
+    assert 1.8 < price_together([votes, counts], 1e-5).epsilon <= plan.budget <= 2.0
 
 
 @pytest.mark.parametrize("count", [2, 5, 20])

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import all_estimators
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.distil import gives_probabilities
+from fedkt.algorithms.soft_lesson import gives_probabilities
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import fit_model

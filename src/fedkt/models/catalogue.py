@@ -69,10 +69,9 @@ def family_of(estimator: Any) -> Family:
         for each in kind.__mro__
         if (family := known.get(each.__name__)) is not None and each.__module__.partition(".")[0] == family.library
     )
-    origin = next(origins, UNKNOWN)
-    if origin.network:
+    origin, own = next(origins, UNKNOWN), known.get(kind.__name__, UNKNOWN)
+    if own is origin or origin.network:
         return origin
-    own = known.get(kind.__name__, UNKNOWN)
     return replace(UNKNOWN if own.network else own, trees=origin.trees)
 
 

@@ -257,3 +257,12 @@ def test_a_progress_bar_stays_in_its_own_process():
     bar = Bar()
     simulate(PATE("tree", teachers=4), [party("a", slice(0, 90))], server(), jobs=2, progress=bar)
     assert bar.heard[-1] == (5, 5), "four teachers and their student"
+
+
+def test_the_algorithm_in_the_docstring_runs():
+    import doctest
+
+    import fedkt.federation
+
+    assert doctest.testmod(fedkt.federation) == (0, doctest.testmod(fedkt.federation).attempted)
+    assert doctest.testmod(fedkt.federation).attempted > 10

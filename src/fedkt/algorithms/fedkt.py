@@ -271,19 +271,22 @@ def number_of_queries(queries: float, public_rows: int) -> int:
     return k
 
 
-CARDS = tuple(
-    Card(
-        name=algorithm_name(each),
-        title=each.title,
-        summary=each.summary,
-        make=partial(FedKT, voting=each()),
-        fixed=frozenset({"voting", *(("partitions", "subsets") if each.fixed_shape else ())}),
+def card_for(voting: Voting) -> Card:
+    """The card of FedKT with a voting."""
+    return Card(
+        name=algorithm_name(voting),
+        title=voting.title,
+        summary=voting.summary,
+        make=partial(FedKT, voting=voting),
+        fixed=frozenset({"voting", *(("partitions", "subsets") if voting.fixed_shape else ())}),
         traffic=ONE_MESSAGE,
-        colour=each.colour,
-        marker="D" if each is Consistent else None,
-        compared_at=each.compared_at,
+        colour=voting.colour,
+        marker=voting.marker,
+        compared_at=voting.compared_at,
+        voting=voting,
         party_models=True,
     )
-    for each in VOTINGS.values()
-)
+
+
+CARDS = tuple(card_for(voting()) for voting in VOTINGS.values())
 """FedKT with each of its votings."""

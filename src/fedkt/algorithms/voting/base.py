@@ -75,6 +75,9 @@ class Voting(ABC):
     reveals: ClassVar[tuple[str, ...]] = ()
     """In lines, for a plan without noise: what a party tells by it besides its students."""
     colour: ClassVar[str]
+    """By its name in the palette of the pictures."""
+    marker: ClassVar[str | None] = None
+    """Its shape in curves over rounds."""
     levels: ClassVar[tuple[str, ...]] = ("L0", "L1", "L2")
     default_at: ClassVar[tuple[str, ...]] = ()
     """The levels at which it is taken where nobody chose a voting."""

@@ -644,6 +644,16 @@ def test_at_L1_sizes_are_not_shown_and_times_are_whole_seconds(one):
     assert report["cpu_seconds"] == int(report["cpu_seconds"])
 
 
+def test_at_L1_a_party_hears_that_it_has_few_rows_and_the_servers_report_does_not_tell(one):
+    lines = (one / "south.csv").read_text().splitlines(keepends=True)
+    (one / "south.csv").write_text("".join(lines[:4]))
+    assert "'south' has 3 rows, fewer than 5 subsets" in " ".join(party(one, "south").err.split())
+    server(one)
+    report = json.loads((one / "result" / "report.json").read_text())
+    assert not any("south" in note for note in report["notes"])
+    assert (report["rows"], report["party_rows"]) == ({"public": 100}, {})
+
+
 def test_a_party_of_two_rows_is_told_which_subsets_vote_by_the_fixed_rule(two):
     lines = (two / "south.csv").read_text().splitlines(keepends=True)
     (two / "south.csv").write_text("".join(lines[:3]))

@@ -19,7 +19,7 @@ from fedkt.privacy import UNITS, Statement, statement
 from fedkt.system.versions import versions as versions
 from fedkt.votes import NO_VOTE, Labels
 
-SHOWN_WEIGHTS = 10
+MOST_WEIGHTS = 10
 """Parties whose weight is named."""
 NO_PRIVACY = str(statement("L0", None))
 
@@ -242,9 +242,9 @@ def weights_in_words(report: Report) -> str:
     shares = [
         f"{name} {100 * weight:.1f} %"
         + (f" (of class {most[name][0]} {100 * most[name][1]:.0f} %)" if name in most else "")
-        for name, weight in weights[:SHOWN_WEIGHTS]
+        for name, weight in weights[:MOST_WEIGHTS]
     ]
-    more = f" and {len(weights) - SHOWN_WEIGHTS} more" if len(weights) > SHOWN_WEIGHTS else ""
+    more = f" and {len(weights) - MOST_WEIGHTS} more" if len(weights) > MOST_WEIGHTS else ""
     what = "a party's share of a class's rows, mean over the classes, and its largest"
     return f"Weights: {', '.join(shares)}{more} ({what})."
 

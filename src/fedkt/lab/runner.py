@@ -81,17 +81,13 @@ def run(
         processes=jobs,
         laboratory=True,
         command=command,
-        parties=len(parties),
         accuracy=float(np.mean(plain)),
         balanced_accuracy=float(np.mean(balanced)),
         party_accuracy=dict(zip(names, plain, strict=True)) if len(plain) == len(parties) else {},
-        party_rows={party.name: len(party.y) for party in parties},
-        rows={"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
-        source=data.source,
         bytes_sent=rounds.sent,
         bytes_received=rounds.received,
         history=tuple(asdict(each) for each in rounds.figures) if algorithm.rounds > 1 else (),
-        **setting_facts(full, algorithm),
+        **input_facts(full, algorithm, data, parties),
     )
 
 
@@ -195,8 +191,8 @@ def make_rounds(
     )
 
 
-def setting_facts(setting: Setting, algorithm: Algorithm) -> dict[str, Any]:
-    """The fields of a report that say what was run."""
+def input_facts(setting: Setting, algorithm: Algorithm, data: Dataset, parties: Sequence[Party]) -> dict[str, Any]:
+    """The fields of a report that say what was run, and on what."""
     voting = algorithm.first if isinstance(algorithm, FedKTProx) else algorithm
     families = setting.party_models
     return {
@@ -215,6 +211,10 @@ def setting_facts(setting: Setting, algorithm: Algorithm) -> dict[str, Any]:
         "distil_epochs": setting.distil_epochs,
         "rounds": algorithm.rounds,
         "participation": algorithm.participation,
+        "parties": len(parties),
+        "party_rows": {party.name: len(party.y) for party in parties},
+        "rows": {"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
+        "source": data.source,
     }
 
 

@@ -19,7 +19,8 @@ from torch import nn
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, Solo
-from fedkt.algorithms.pate import CUT, cut, fit_roles_to_rows
+from fedkt.algorithms.cut import cut
+from fedkt.algorithms.lesson import CUT
 from fedkt.algorithms.training import train_models
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Party, Server, simulate
@@ -114,7 +115,7 @@ def test_a_record_touches_no_teacher_but_its_own():
         y[piece] = 0
         y[piece[0]] = label
         algorithm = FedKT(NeuralClassifier(epochs=60, batch_size=8), partitions=1, subsets=8)
-        problems = algorithm.lessons(member, fit_roles_to_rows(algorithm.chosen(member.model), member))[0].teachers
+        problems = algorithm.lessons(member, algorithm.roles_at([member])[0])[0].teachers
         return grouped(problems, 10), train_models(problems, 10)
 
     (groups, before), (same, after) = teachers(0), teachers(1)

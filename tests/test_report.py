@@ -9,6 +9,7 @@ from fedkt.federation import Diary, Outcome
 from fedkt.privacy import Laplace, Release, statement
 from fedkt.privacy.accountant import price
 from fedkt.report import Report, RunLog, build_report, public_notes, run_log
+from fedkt.votes import Vote
 
 UNIT = {"L1": "party", "L2": "record"}
 KNOWN_BEFORE = """
@@ -47,7 +48,7 @@ def promise(level):
 def diaries():
     """What is left by a run in which 'south' could not vote and 'tiny' has few rows."""
     why = "Party 'south' does not vote, because of student 1: row 7 gave class 5"
-    server = Diary(notes=["parties.ledger is new.", why], figures={"silent": {"south": why}, "labels": [], "ties": 1})
+    server = Diary(notes=["parties.ledger is new.", why], vote=Vote(silent={"south": why}, ties=1))
     parties = {"south": Diary(), "tiny": Diary(notes=["Party 'tiny' has 3 rows, fewer than 5 subsets."])}
     return Outcome(Bundle("server", (0, 1), ()), (), parties, server, 1.5, 2.5)
 

@@ -227,12 +227,12 @@ def public_reasons(reasons: Mapping[str, str], level: str) -> dict[str, str]:
 
 def silent_parties(outcome: Outcome) -> dict[str, str]:
     """The parties that could not vote, and why, in the server's words."""
-    return dict(outcome.server.figures.get("silent", {}))
+    return outcome.server.vote.silent
 
 
 def vote_figures(outcome: Outcome) -> dict[str, Any]:
     """How the server's vote went, without the labels themselves."""
-    return {name: value for name, value in outcome.server.figures.items() if name not in ("labels", "silent")}
+    return outcome.server.vote.figures()
 
 
 def weights_in_words(report: Report) -> str:
@@ -269,8 +269,8 @@ def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
 
     Only a simulation knows the truth about public rows; nothing is trained or chosen with it.
     """
-    diaries = [outcome.server] if outcome.server.figures.get("labels") else list(outcome.parties.values())
-    pairs = [given for diary in diaries for given in diary.figures.get("labels", [])]
+    diaries = [outcome.server] if outcome.server.vote.labels else list(outcome.parties.values())
+    pairs = [given for diary in diaries for given in diary.vote.labels]
     if not pairs:
         return None
     given = np.concatenate([labels for _, labels in pairs])

@@ -73,7 +73,7 @@ def test_noise_that_drowns_the_votes_leaves_nothing_to_learn(level):
     # Labels are coin tosses: over 200 of them the share of right ones stays within 5 standard deviations of a half.
     truth = (PUBLIC[:, 0] > 0).astype(int)
     if level == "L1":
-        _, labels = outcome.server.figures["labels"][0]
+        _, labels = outcome.server.vote.labels[0]
         assert abs(np.mean(labels == truth) - 0.5) < 5 * 0.5 / math.sqrt(200)
 
 
@@ -90,15 +90,15 @@ def test_at_l2_students_see_only_the_queries_and_the_final_model_all_public_rows
     assert set(Noting.seen) == {30}
     Noting.seen = []
     outcome = simulate(FedKT("tree", final=Noting(), level="L2", noise=QUIET, queries=30), parties(3), server())
-    assert Noting.seen == [200 - outcome.server.figures["unlabelled"]]
+    assert Noting.seen == [200 - outcome.server.vote.unlabelled]
 
 
 def test_with_very_little_noise_l1_gives_the_labels_of_l0():
     bare = simulate(FedKT("tree", partitions=1), parties(5), server())
     noisy = simulate(FedKT("tree", level="L1", noise=Laplace(1e4), queries=200), parties(5), server())
-    rows, labels = noisy.server.figures["labels"][0]
+    rows, labels = noisy.server.vote.labels[0]
     assert rows.tolist() == list(range(200))
-    assert labels.tolist() == bare.server.figures["labels"][0][1].tolist()
+    assert labels.tolist() == bare.server.vote.labels[0][1].tolist()
 
 
 def test_queries_are_chosen_by_a_public_rule_that_looks_at_nothing():
@@ -184,7 +184,8 @@ def test_at_l1_a_party_is_one_vote_and_may_abstain():
 def test_at_l1_nothing_but_labels_is_kept_of_the_vote():
     side = server()
     simulate(FedKT("tree", level="L1", noise=QUIET, queries=25), parties(5), side)
-    assert set(side.diary.figures) == {"labels"}
+    assert side.diary.vote.figures() == {}
+    assert side.diary.vote.silent == {}
 
 
 def test_a_budget_is_refused_before_a_teacher_is_trained():
@@ -224,7 +225,7 @@ def test_the_same_noise_again_is_the_same_release_and_costs_nothing_more(tmp_pat
         member = parties(1)[0]
         member.ledger.file = LedgerFile.open(path)
         algorithm.party_step(member, None)
-        labels.append(member.diary.figures["labels"][0][1].tolist())
+        labels.append(member.diary.vote.labels[0][1].tolist())
     assert labels[0] == labels[1]
     assert len(LedgerFile.open(path).entries) == 1
 
@@ -242,8 +243,7 @@ def test_fresh_noise_is_charged_every_time(tmp_path):
 def test_without_a_seed_noise_comes_from_the_operating_system():
     algorithm = FedKT("tree", level="L1", noise=LOUD, queries=200)
     drawn = [
-        simulate(algorithm, parties(5), server(noise_seed=None)).server.figures["labels"][0][1].tolist()
-        for _ in range(2)
+        simulate(algorithm, parties(5), server(noise_seed=None)).server.vote.labels[0][1].tolist() for _ in range(2)
     ]
     assert drawn[0] != drawn[1]
 

@@ -16,7 +16,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from sklearn.tree import DecisionTreeClassifier
 
-from fedkt.bundle import Bundle, pack, peek, unpack
+from fedkt.bundle import Bundle, Expected, pack, peek, unpack
 from fedkt.bundle.manifest import FORMAT
 from fedkt.bundle.signing import new_key
 from fedkt.errors import BundleError
@@ -37,7 +37,8 @@ SIGNED = pack(Bundle("north", CLASSES, (TREE,), "81c07e"), check_rows=ROWS, key=
 
 def opened(data, **changes):
     agreed = {"plan": "81c07e", "classes": CLASSES, "n_features": 3, "max_models": 2, "parties": ["north", "south"]}
-    return unpack(data, source="inbox/7.zip", **(agreed | changes))
+    limits = changes.pop("limits", None)
+    return unpack(data, source="inbox/7.zip", expected=Expected(**(agreed | changes)), limits=limits)
 
 
 def members(data=GOOD):

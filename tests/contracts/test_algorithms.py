@@ -23,7 +23,7 @@ def model(request):
 
 @pytest.fixture(params=ALGORITHMS)
 def algorithm(request, model):
-    made = ALGORITHMS[request.param](model, parties=4, partitions=2, subsets=3, learning_rate=0.1)
+    made = ALGORITHMS[request.param].build(model, teachers=4, partitions=2, subsets=3, learning_rate=0.1)
     if isinstance(made, Averaging | FedKTProx) and model == "tree":
         pytest.skip("it needs weights; tests/algorithms shows that it refuses trees")
     return made

@@ -13,8 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fedkt.algorithms import FedKT, fedkt_with
-from fedkt.algorithms.calibration import cautions, default_voting
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import absence_notes, check_public, class_codes, public_split, row_owners
 from fedkt.federation import Party, Server, seed_for, simulate
@@ -223,9 +224,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _algorithm(self) -> FedKT:
         """FedKT as the parameters say."""
-        return fedkt_with(
-            default_voting(self.level) if self.voting is None else self.voting,
+        return FedKT(
             estimator_of(self.estimator),
+            voting=usual_voting(self.level) if self.voting is None else self.voting,
             teacher=self.teacher,
             student=self.student,
             final=self.final,
@@ -245,8 +246,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self.level,
             price,
             reproducible_noise=self.noise_seed is not None,
-            counts=algorithm.counts,
-            count_noise=algorithm.count_noise(count_rows(public)),
+            counts=algorithm.voting.class_counts,
+            count_noise=algorithm.voting.count_noise(algorithm, count_rows(public)),
         )
         warnings = cautions(self.level, price, sizes)
         if price is not None and self.class_labels is None:

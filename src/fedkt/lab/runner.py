@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx
 from fedkt.algorithms.calibration import calibrated, cautions
 from fedkt.algorithms.fedkt import number_of_queries
+from fedkt.algorithms.voting import make_voting
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
@@ -100,9 +101,9 @@ def load_split(setting: Setting, data_dir: Path | None) -> Dataset:
 
 def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
     """The algorithm of a setting, its models trained as the setting says."""
-    return ALGORITHMS[setting.algorithm](
+    return ALGORITHMS[setting.algorithm].build(
         tuned(setting, setting.model),
-        parties=parties,
+        teachers=parties,
         partitions=setting.partitions,
         subsets=setting.subsets,
         level=setting.level,
@@ -135,12 +136,12 @@ def promise_of(
         price = algorithm.price(
             public_rows=len(data.X_public), classes=len(data.classes), parties=len(parties), delta=setting.delta
         )
-        count_noise = algorithm.count_noise(len(data.X_public))
+        count_noise = algorithm.voting.count_noise(algorithm, len(data.X_public))
     promise = statement(
         setting.level,
         price,
         reproducible_noise=price is not None,
-        counts=getattr(algorithm, "counts", False),
+        counts=isinstance(algorithm, FedKT) and algorithm.voting.class_counts,
         count_noise=count_noise,
     )
     return promise, cautions(setting.level, price, [len(party.y) for party in parties])
@@ -257,7 +258,7 @@ def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
         subsets=setting.subsets or 5,
         classes=len(data.classes),
         parties=parties,
-        counts=setting.algorithm == "fedkt-expert",
+        counts=make_voting(setting.algorithm).class_counts,
     )
 
 

@@ -219,3 +219,11 @@ def test_clinics_with_networks_exchange_files_and_a_party_sends_the_same_bytes_t
     said = [row["prediction"] for row in csv.DictReader(io.StringIO(told.out))]
     truth = (folder / "truth").read_text().split()
     assert np.mean([one == other for one, other in zip(said, truth, strict=True)]) > 0.9
+
+
+@pytest.mark.parametrize("role", ["final", "student", "teacher", "estimator"])
+def test_a_cnn_in_any_role_is_refused_where_the_rows_are_a_table(role):
+    rows = np.random.default_rng(0).normal(size=(120, 3))
+    families = {"estimator": "tree", role: "cnn"}
+    with pytest.raises(ConfigurationError, match="'cnn' reads images, but these rows are tables of 3 columns"):
+        FedKTClassifier(**families, n_parties=2, random_state=0).fit(rows, (rows[:, 0] > 0).astype(int))

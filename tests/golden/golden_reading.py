@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from command_line import fedkt
-from fedkt.experiments.private_tables import load_rows, paper_table
-from fedkt.experiments.results import read_lines, stored
-from fedkt.experiments.tables import hospitals_table
-from fedkt.experiments.tuning import best_settings
+from fedkt.lab.private_tables import load_rows, paper_table
+from fedkt.lab.results import read_lines, stored
+from fedkt.lab.tables import hospitals_table
+from fedkt.lab.tuning import best_settings
+from fedkt.live.inbox import look
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.paper.private_curve import curve_of
 from fedkt.paper.private_curve_tables import point_table
 from fedkt.plan import read_plan
-from fedkt.server_side.inbox import look
-from fedkt.versions import versions
+from fedkt.system.versions import versions
 
 
 def told(*words):
@@ -77,3 +77,8 @@ def same_circumstances(file):
     """Whether libraries and processor are those noted in a file, with which the files beside it were made."""
     before, now = json.loads(Path(file).read_text(encoding="utf-8")), circumstances()
     return {**before, "fedkt": "", "python": ""} == {**now, "fedkt": "", "python": ""}
+
+
+def outputs(plan):
+    """How many classes the students of a plan tell apart."""
+    return plan.expected.n_outputs

@@ -273,7 +273,6 @@ def main():
 def circumstances():
     """What bytes may depend on besides fedkt: versions of libraries, and what the processor can do."""
     import torch
-
     from fedkt.versions import versions
 
     return {**versions(), "processor": torch.backends.cpu.get_cpu_capability()}

@@ -14,7 +14,17 @@ import numpy as np
 import pytest
 from asked_for import DIGITS
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from golden_reading import answers, bundle_in, plan_in, public_rows, runs_in, same_circumstances, tables_of, told
+from golden_reading import (
+    answers,
+    bundle_in,
+    outputs,
+    plan_in,
+    public_rows,
+    runs_in,
+    same_circumstances,
+    tables_of,
+    told,
+)
 
 from command_line import fedkt
 from fedkt import Bundle, Plan
@@ -153,7 +163,7 @@ def test_a_bundle_is_received_as_it_was_and_its_students_say_what_they_said(plan
     public, plan = PICTURES if plan_file.parent.name.startswith("pictures") else PUBLIC, plan_in(plan_file)
     names = [name for name in BUNDLES if plan_of(name) == plan_file]
     models = [model for name in names for model in received(name, plan).models]
-    labels, sure = answers(models, public_rows(plan, public), plan.n_outputs)
+    labels, sure = answers(models, public_rows(plan, public), outputs(plan))
     assert [each.tolist() for each in labels] == [given for name in names for given in BUNDLES[name]["labels"]]
     before = [given for name in names for given in BUNDLES[name]["probabilities"]]
     assert len(sure) == len(before)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from asked_for import ON_DIGITS, SIMULATIONS, plan_words
-from golden_reading import answers, bundle_in, plan_in, public_rows, same_circumstances, told
+from golden_reading import answers, bundle_in, outputs, plan_in, public_rows, same_circumstances, told
 from golden_runs import classifier_answers, plain_report
 from made_up_rows import write_pictures, write_table
 
@@ -151,7 +151,7 @@ def test_a_party_sends_what_it_sent_under_version_0_1(federation, family, tmp_pa
         assert now[2] == before[2]
     elif family in PLAIN_FAMILIES:
         agreed = plan_in(plan)
-        labels, _ = answers(bundle_in(bundle, agreed).models, public_rows(agreed, PUBLIC), agreed.n_outputs)
+        labels, _ = answers(bundle_in(bundle, agreed).models, public_rows(agreed, PUBLIC), outputs(agreed))
         expected = json.loads((RELEASED / "bundles.json").read_text(encoding="utf-8"))
         assert [each.tolist() for each in labels] == expected[f"{federation}/{family}"]["labels"]
 
@@ -176,12 +176,13 @@ def test_a_simulation_reports_what_it_reported(name):
     assert_alike({key: now[key] for key in sorted(now)}, before)
 
 
-def test_every_algorithm_is_simulated():
-    """The catalogue is what the command line names."""
+def test_every_algorithm_of_then_is_still_named_and_was_simulated():
+    """The catalogue is what the command line names; what came later has nothing to be held to here."""
     done = fedkt("simulate", "digits", "--algorithm", "none-of-them")
     listed = done.stderr.rpartition("Choose one of: ")[2].strip().rstrip(".").split(", ")
-    assert len(listed) == 13
-    assert {report["algorithm"] for report in kept("reports.json").values()} == {each.strip() for each in listed}
+    simulated = {report["algorithm"] for report in kept("reports.json").values()}
+    assert len(simulated) == 13
+    assert simulated <= {each.strip() for each in listed}
 
 
 def test_a_classifier_says_what_it_said():

@@ -68,8 +68,8 @@ class Card:
     def takes(self) -> frozenset[str]:
         """The settings that it looks at."""
         makers = (self.make, *self.settings_of)
-        known = {each for maker in makers for each in inspect.signature(maker).parameters.values()}
-        return frozenset(each.name for each in known if each.kind is each.KEYWORD_ONLY) - self.fixed
+        parameters = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
+        return frozenset(each.name for each in parameters if each.kind is each.KEYWORD_ONLY) - self.fixed
 
     @property
     def one_shot(self) -> bool:

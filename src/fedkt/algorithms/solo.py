@@ -34,7 +34,7 @@ class Solo(Algorithm):
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The party's own model."""
-        return self.party_steps([party], broadcast)[0]
+        return self.party_steps([party], broadcast, progress=party.progress)[0]
 
     def party_steps(
         self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -16,7 +17,7 @@ from fedkt.algorithms.voting.weights import note_weights
 from fedkt.bundle import Bundle, Expected, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, seed_for, simulate
-from fedkt.models.base import FittedModel
+from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import ConfidentGaussian, Gaussian, Laplace, Ledger, Release, price_together
 from fedkt.privacy.accountant.gdp import from_mu
@@ -63,6 +64,33 @@ def test_counts_that_a_student_was_not_taught_from_are_noticed(skewed, family):
         notes = [note for note in listening.diary.notes if "do not fit what their students say" in note]
         assert bool(notes) is noticed
         assert not noticed or f"those of {liar.sender!r} by" in notes[0]
+
+
+def saying(probability, **more):
+    """A party of 50 rows of each class whose student finds the first class so probable on every row."""
+    labels = np.arange(2000) >= round(2000 * probability)
+    student = fit_model(DummyClassifier(), np.zeros((2000, 2)), labels, rng=np.random.default_rng(0))
+    return Bundle(classes=("ill", "well"), models=(student,), counts=(50, 50), soft=True, **more)
+
+
+@pytest.mark.parametrize(
+    ("probability", "misfit"),
+    [(0.359, None), (0.341, "'west' do not fit what their students say, those of 'west' by 31%"), (0.26, "by 36%")],
+)
+def test_counts_further_than_three_tenths_from_what_a_student_says_are_named_and_nearer_ones_are_not(
+    probability, misfit
+):
+    """Of equal counts all shares are a third, so the pooled posterior is the mean, and what each party should say.
+
+    Beside two that say 0.8, who says 0.8 − d is 2d/3 from the mean and they are d/3 from it.
+    """
+    listening = Server(np.zeros((4, 2)), ("ill", "well"), 0)
+    honest = [saying(0.8, sender=name) for name in ("north", "south")]
+    expert("logistic").server_step(listening, [*honest, saying(probability, sender="west")])
+    notes = [note for note in listening.diary.notes if "do not fit" in note]
+    assert len(notes) == (misfit is not None)
+    assert not notes or misfit in notes[0]
+    assert not notes or "'north'" not in notes[0]
 
 
 def test_students_that_only_name_a_class_are_weighed_too(skewed):

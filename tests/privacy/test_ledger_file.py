@@ -543,7 +543,7 @@ else:
 """
 
 
-def batches_parties(folder, task, count):
+def together(folder, task, count):
     """What `count` processes print that start their task at the same moment."""
     names = [f"process-{number}" for number in range(count)]
     children = [

@@ -488,9 +488,9 @@ def test_a_ledger_where_there_is_no_noise_is_refused(party_level, record_level):
 
 def failing(monkeypatch, *answers):
     """Students of south that answer so, one after the other; the others are honest. How many rows each run had."""
-    from fedkt.algorithms import fedkt as algorithm
+    from fedkt.algorithms.voting import base
 
-    honest, asked, left = algorithm.predict_all, [], list(answers)
+    honest, asked, left = base.predict_all, [], list(answers)
 
     def predict(models, rows):
         asked.append(len(rows))
@@ -498,7 +498,7 @@ def failing(monkeypatch, *answers):
             return [said]
         return honest(models, rows)
 
-    monkeypatch.setattr(algorithm, "predict_all", predict)
+    monkeypatch.setattr(base, "predict_all", predict)
     return asked
 
 

@@ -196,20 +196,15 @@ def input_facts(setting: Setting, algorithm: Algorithm, data: Dataset, parties: 
     """The fields of a report that say what was run, and on what."""
     voting = algorithm.first if isinstance(algorithm, FedKTProx) else algorithm
     families = setting.party_models
+    same = ("dataset", "algorithm", "seed", "local_epochs", "learning_rate", "mu", "distil_epochs")
     return {
-        "dataset": setting.dataset,
-        "algorithm": setting.algorithm,
+        **{name: getattr(setting, name) for name in same},
         "model": f"{','.join(families)} -> {setting.model}" if families else setting.model,
         "partitions": getattr(voting, "partitions", None),
         "subsets": getattr(voting, "subsets", None),
-        "seed": setting.seed,
         "partition": setting.partition or "",
         "beta": setting.beta if setting.partition in ("dirichlet", "balanced") else None,
         "epochs": epochs_of(tuned(setting, model) for model in (setting.model, *families)),
-        "local_epochs": setting.local_epochs,
-        "learning_rate": setting.learning_rate,
-        "mu": setting.mu,
-        "distil_epochs": setting.distil_epochs,
         "rounds": algorithm.rounds,
         "participation": algorithm.participation,
         "parties": len(parties),

@@ -450,11 +450,11 @@ def test_two_servers_with_the_same_noise_do_not_both_give_labels(tmp_path):
 
 
 def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch):
-    from fedkt.privacy import book
+    from fedkt.privacy import ledger_file
 
-    monkeypatch.setattr(book, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_file, "LOCK_SECONDS", 0.05)
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
-    with book.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
+    with ledger_file.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
         noise.hold("b" * 64)
     assert not (tmp_path / "noise").exists()
 
@@ -488,9 +488,9 @@ def test_a_ledger_where_there_is_no_noise_is_refused(party_level, record_level):
 
 def failing(monkeypatch, *answers):
     """Students of south that answer so, one after the other; the others are honest. How many rows each run had."""
-    from fedkt.algorithms import fedkt as algorithm
+    from fedkt.algorithms.voting import base
 
-    honest, asked, left = algorithm.predict_all, [], list(answers)
+    honest, asked, left = base.predict_all, [], list(answers)
 
     def predict(models, rows):
         asked.append(len(rows))
@@ -498,7 +498,7 @@ def failing(monkeypatch, *answers):
             return [said]
         return honest(models, rows)
 
-    monkeypatch.setattr(algorithm, "predict_all", predict)
+    monkeypatch.setattr(base, "predict_all", predict)
     return asked
 
 
@@ -642,6 +642,16 @@ def test_at_L1_sizes_are_not_shown_and_times_are_whole_seconds(one):
     report = json.loads((one / "result" / "report.json").read_text())
     assert report["seconds"] == int(report["seconds"])
     assert report["cpu_seconds"] == int(report["cpu_seconds"])
+
+
+def test_at_L1_a_party_hears_that_it_has_few_rows_and_the_servers_report_does_not_tell(one):
+    lines = (one / "south.csv").read_text().splitlines(keepends=True)
+    (one / "south.csv").write_text("".join(lines[:4]))
+    assert "'south' has 3 rows, fewer than 5 subsets" in " ".join(party(one, "south").err.split())
+    server(one)
+    report = json.loads((one / "result" / "report.json").read_text())
+    assert not any("south" in note for note in report["notes"])
+    assert (report["rows"], report["party_rows"]) == ({"public": 100}, {})
 
 
 def test_a_party_of_two_rows_is_told_which_subsets_vote_by_the_fixed_rule(two):

@@ -22,11 +22,11 @@ from fedkt.algorithms.voting import StudentAnswers
 from fedkt.bundle import Bundle
 from fedkt.bundle.signing import SigningKey
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
-from fedkt.federation import Diary, Server, seed_for
+from fedkt.federation import Diary, Outcome, Server, seed_for
 from fedkt.live.claims import dearest, largest_total
 from fedkt.live.final_file import write_final, write_signed
 from fedkt.live.inbox import Arrival, gather, not_enough, passed_over, without_reasons
-from fedkt.live.kept_noise import KeptNoise, bare_reasons, kept_noise, ledger_at, open_ledger
+from fedkt.live.kept_noise import KeptNoise, kept_noise, ledger_at, open_ledger
 from fedkt.live.measure import Scores, labelled_rows, measure
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.onnx_rules import Limits
@@ -34,11 +34,10 @@ from fedkt.plan import Plan
 from fedkt.privacy import Ledger, Price, Statement, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
-from fedkt.report import Report
+from fedkt.report import Report, build_report, public_reasons, run_log
 from fedkt.system.files import write_atomically
 from fedkt.system.locks import if_free
 from fedkt.system.parallel import cpu_clock
-from fedkt.system.versions import versions
 
 LOCK = ".fedkt-server.lock"
 
@@ -201,43 +200,32 @@ def report_of(
     command: str,
     test_rows: int,
 ) -> Report:
-    """What is told of the vote. At level L1 nothing of single parties is in it, and no times but whole seconds."""
-    told = silences(plan, vote)
-    shown = {why: told[name] for name, why in vote.silent.items()}
-    open_figures, promise = plan.level != "L1", vote.promise
-    seconds, cpu_seconds = clocks if open_figures else (float(round(each)) for each in clocks)
+    """What is told of the vote; the parties' own diaries stay with the parties."""
     absent = [name for name in missing(plan, vote) if name not in vote.silent]
     counted = [each for each in arrivals if each.bundle is not None and each.party not in vote.silent]
-    return Report(
+    final = Bundle("server", plan.classes, (vote.final,))
+    log = run_log(Outcome(final, tuple(vote.voting), {}, server.diary, *clocks), plan.level)
+    own = (
+        *dict.fromkeys(log.notes),
+        *(f"Party {name!r} has not sent a bundle that counts." for name in absent),
+    )
+    return build_report(
+        vote.promise,
+        replace(log, notes=own),
+        notes=(*cautions(plan.level, vote.price, [1] * len(vote.voting)), *reruns(server.ledger)),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.models.final or plan.models.default,
         parties=len(vote.voting),
         partitions=plan.partitions,
         subsets=plan.subsets,
-        level=plan.level,
         seed=plan.seed if isinstance(plan.seed, int) else None,
         accuracy=scores.accuracy,
         balanced_accuracy=scores.balanced,
-        label_accuracy=None,
-        epsilon=promise.epsilon,
-        delta=promise.delta,
-        privacy=str(promise),
-        privacy_statement=promise.as_dict(),
-        bytes_sent=sum(each.bytes for each in counted) if open_figures else None,
-        seconds=seconds,
-        cpu_seconds=cpu_seconds,
-        versions=versions(),
+        bytes_sent=sum(each.bytes for each in counted),
         command=command,
         rows={"public": len(server.public)} | ({"test": test_rows} if test_rows else {}),
-        votes=server.diary.vote.figures() if open_figures else {},
         party_accuracy=scores.parties or {},
-        notes=(
-            *cautions(plan.level, vote.price, [1] * len(vote.voting)),
-            *reruns(server.ledger),
-            *dict.fromkeys(shown.get(note, note) for note in server.diary.notes),
-            *(f"Party {name!r} has not sent a bundle that counts." for name in absent),
-        ),
     )
 
 
@@ -247,16 +235,11 @@ def missing(plan: Plan, vote: Vote) -> tuple[str, ...]:
     return tuple(name for name in plan.names if name not in voted)
 
 
-def silences(plan: Plan, vote: Vote) -> dict[str, str]:
-    """Why parties could not vote, as it may be told to everybody: at level L1 that they could not, and no more."""
-    return bare_reasons(vote.silent) if plan.level == "L1" else vote.silent
-
-
 def written(
     plan: Plan, vote: Vote, arrivals: Sequence[Arrival], report: Report, result: Path, key: SigningKey | None
 ) -> Hosted:
     """The final model, the promise and the report, on the disk, the report last."""
-    told = silences(plan, vote)
+    told = public_reasons(vote.silent, plan.level)
     known: Sequence[Arrival] = [
         replace(each, reason=told[each.party], bundle=None)
         if each.bundle is not None and each.party in vote.silent

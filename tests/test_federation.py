@@ -7,7 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import PATE, Centralised, FedKT, Solo
-from fedkt.algorithms.cut import cut
+from fedkt.algorithms.lesson import cut
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.federation import Party, Server, seed_for, simulate

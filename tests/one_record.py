@@ -11,6 +11,7 @@ from unittest import mock
 import numpy as np
 
 from fedkt.algorithms import pate
+from fedkt.live.mailbox import FolderMailbox
 from fedkt.live.party import run_party
 from fedkt.plan import make_plan
 
@@ -217,8 +218,8 @@ def played(folder: Path, plan, public: Path, column: str | None, kind: str, own:
     hook = cached_property(counting)
     hook.__set_name__(pate.TeacherVotes, "votes")
     with mock.patch.object(pate, "train_and_ask", listening), mock.patch.object(pate.TeacherVotes, "votes", hook):
-        places = {"data": data, "public": public, "outbox": folder / "outbox", "work": folder / "work"}
+        places = {"data": data, "public": public, "outbox": FolderMailbox(folder / "outbox"), "work": folder / "work"}
         sent = run_party(plan, "north", **places, identity=column)
-    manifest = peek(sent.path.read_bytes(), source="north").model_dump(mode="json")
+    manifest = peek(Path(sent.path).read_bytes(), source="north").model_dump(mode="json")
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if data not in (path, *path.parents))
     return Run(teachers, votes, files, manifest)

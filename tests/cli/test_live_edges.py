@@ -11,8 +11,7 @@ import pytest
 
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import BundleError, ConfigurationError, DataError, ModelError, PlanError
-from fedkt.live.party import Shelf
-from fedkt.live.shelf import STATE, working_for
+from fedkt.live.shelf import STATE, Shelf, working_for
 from fedkt.models.exchange import OnnxModel
 from fedkt.plan import make_plan, parse_plan, read_plan
 from fedkt.system.versions import versions

@@ -170,7 +170,7 @@ def unpack(
     `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from, check_names_and_shapes
-    from fedkt.bundle.opening import manifest_room, opened_under
+    from fedkt.bundle.opening import manifest_room, open_under_plan
     from fedkt.models.exchange import OnnxModel
     from fedkt.models.onnx_rules import Limits, check_graph
 
@@ -178,7 +178,7 @@ def unpack(
     most = bounds.models if max_models is None else min(max_models, bounds.models)
     # Count before content: what nobody agreed on is not unpacked, and a manifest needs room for what was agreed only.
     told = min(bounds.manifest_bytes, manifest_room(classes, most, len(arrays or {})))
-    found = opened_under(plan, data, source, keys or {}, replace(bounds, models=most, manifest_bytes=told))
+    found = open_under_plan(plan, data, source, keys or {}, replace(bounds, models=most, manifest_bytes=told))
     manifest, who = found.manifest, found.who
     if not _same(manifest.classes, classes):
         raise BundleError(
@@ -235,12 +235,12 @@ def peek(
     contents: bool = True,
 ) -> Manifest:
     """What a bundle says it is: sizes, names, signature and, with `contents`, digests are checked, no more."""
-    from fedkt.bundle.opening import opened
+    from fedkt.bundle.opening import open_bundle
     from fedkt.models.onnx_rules import Limits
 
-    found = opened(data, source, keys or {}, limits or Limits())
+    found = open_bundle(data, source, keys or {}, limits or Limits())
     if contents:
-        for name in found.listed:
+        for name in found.digests:
             found.read(name)
     return found.manifest
 

@@ -26,7 +26,7 @@ END = struct.Struct("<4s4H2LH")
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """What the directory says of one member."""
 
     name: str
@@ -64,7 +64,7 @@ class Archive:
                 f"unpacked{bounds.advice}."
             )
         place = 0
-        self._content: dict[str, tuple[int, Member]] = {}
+        self._content: dict[str, tuple[int, ArchiveMember]] = {}
         for member in members:
             place = self._check_member(member, place)
         if start != place:
@@ -97,7 +97,7 @@ class Archive:
     def _refused(self, reason: str) -> BundleError:
         return BundleError(f"Bundle in {self._source} is refused: {reason}")
 
-    def _directory(self) -> tuple[list[Member], int]:
+    def _directory(self) -> tuple[list[ArchiveMember], int]:
         """The directory's entries and where it begins; their number is bounded before the first is read."""
         end = len(self._data) - END.size
         # The end record must be the last 22 bytes: a comment or trailing bytes would move it.
@@ -121,7 +121,7 @@ class Archive:
             raise self._refused("its zip directory is damaged: the count of members is wrong.")
         return members, start
 
-    def _entry(self, place: int, end: int) -> tuple[Member, int]:
+    def _entry(self, place: int, end: int) -> tuple[ArchiveMember, int]:
         """One entry of the directory and the place after it."""
         after = place + ENTRY.size
         if after > end or bytes(self._data[place : place + 4]) != b"PK\x01\x02":
@@ -134,7 +134,7 @@ class Archive:
         raw = bytes(self._data[after : after + named])
         more = bool(extra or comment)
         name = raw.decode("utf-8", "replace")
-        return Member(name, raw, flags, kind, crc, packed, size, offset, more), after + named + extra + comment
+        return ArchiveMember(name, raw, flags, kind, crc, packed, size, offset, more), after + named + extra + comment
 
     def _check_names(self) -> None:
         for name in self.names:
@@ -153,11 +153,11 @@ class Archive:
             raise self._refused(
                 "its members are not manifest.json, models/0.onnx, models/1.onnx, …, arrays/0.bin, … in this order."
             )
-        for held, most, what in ((models, self._bounds.models, "models"), (arrays, self._bounds.arrays, "arrays")):
-            if held > most:
-                raise self._refused(f"it holds too many {what}: {held}, where {most or 'none'} are expected at most.")
+        for count, most, what in ((models, self._bounds.models, "models"), (arrays, self._bounds.arrays, "arrays")):
+            if count > most:
+                raise self._refused(f"it holds too many {what}: {count}, where {most or 'none'} are expected at most.")
 
-    def _check_member(self, member: Member, place: int) -> int:
+    def _check_member(self, member: ArchiveMember, place: int) -> int:
         """The place after a member, which must start where the one before it ended."""
         name = member.name
         if member.flags & ~0x800:

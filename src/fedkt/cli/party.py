@@ -27,7 +27,9 @@ def party(
         ),
     ],
     public: Public,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.")] = Path("outbox"),
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.", metavar="<path>")
+    ] = "outbox",
     key: Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")] = None,
     issue: Annotated[
         int | None,
@@ -77,16 +79,18 @@ def party(
     from contextlib import ExitStack
 
     from fedkt.cli.output import progress_bar
-    from fedkt.live.party import read_key, run_party
+    from fedkt.live.keys import read_key
+    from fedkt.live.mailbox import mailbox_at
+    from fedkt.live.party import run_party
     from fedkt.plan import read_plan
 
     agreed = read_plan(plan)
     signing = None if key is None else read_key(key)
-    with ExitStack() as shown:
-        bar = shown.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
+    with ExitStack() as display:
+        bar = display.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
 
         def tell(sent: Sent) -> None:
-            shown.close()
+            display.close()
             print_sent(sent, agreed, as_json=as_json)
 
         run_party(
@@ -94,7 +98,7 @@ def party(
             name,
             data=data,
             public=public,
-            outbox=output,
+            outbox=mailbox_at(output, own=True),
             key=signing,
             jobs=options.cores(jobs),
             work=work,
@@ -119,7 +123,7 @@ def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
     for note in sent.notes:
         stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
-        print_json({**asdict(sent), "path": str(sent.path)})
+        print_json(asdict(sent))
         return
     issue = "" if sent.issue is None else f", issue {sent.issue}"
     stdout.print(
@@ -138,10 +142,10 @@ def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
             highlight=False,
             soft_wrap=True,
         )
-    told = ""
+    counts = ""
     if agreed.counts:
         noisy = " with noise" if agreed.level == "L2" else ", as they are"
-        told = f" It also tells how many of your rows have each label{noisy}."
+        counts = f" It also tells how many of your rows have each label{noisy}."
     stdout.print(
-        f"Send this one file to the server. Your rows, your teachers and their votes stay here.{told}", soft_wrap=True
+        f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}", soft_wrap=True
     )

@@ -11,7 +11,7 @@ from fedkt.cli import options
 from fedkt.cli.party import Plan, Public
 
 if TYPE_CHECKING:
-    from fedkt.live.server import Hosted
+    from fedkt.live.result import Hosted
 
 
 COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"}
@@ -20,7 +20,7 @@ COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"
 def server(
     plan: Plan,
     public: Public,
-    bundles: Annotated[Path, typer.Option(help="The folder with the parties' .fedkt files.")],
+    bundles: Annotated[str, typer.Option(help="The folder with the parties' .fedkt files.", metavar="<path>")],
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="The folder to write final.onnx, report.json and privacy.txt to."),
@@ -65,7 +65,8 @@ def server(
     """
     from fedkt.cli.output import print_json, progress_bar, stderr
     from fedkt.live.kept_noise import default_ledger
-    from fedkt.live.party import read_key
+    from fedkt.live.keys import read_key
+    from fedkt.live.mailbox import mailbox_at
     from fedkt.live.server import run_server
     from fedkt.models.onnx_rules import Limits
     from fedkt.plan import read_plan
@@ -81,7 +82,7 @@ def server(
         hosted = run_server(
             agreed,
             public=public,
-            bundles=bundles,
+            inbox=mailbox_at(bundles),
             result=output,
             min_parties=min_parties,
             wait=wait,

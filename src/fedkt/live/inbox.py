@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from fedkt.bundle.opening import manifest_room
 from fedkt.live.arrivals import Arrival, judge, proven_sender, rank_by_party
-from fedkt.live.mailbox import Entry, Mailbox, bundle_name
+from fedkt.live.mailbox import Mailbox, MailboxEntry, bundle_name
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
 from fedkt.system.files import shown_name
@@ -99,7 +99,7 @@ class Inbox:
             each if each.reason else self._with_bundle(name, each) for name, each in zip(names, ranked, strict=True)
         ]
 
-    def _look(self, entry: Entry) -> tuple[str | None, Arrival]:
+    def _look(self, entry: MailboxEntry) -> tuple[str | None, Arrival]:
         """The verdict without its bundle, which is kept if its party has none yet or an older one."""
         try:
             data = self.mailbox.read(entry.name, self.limits.bundle_bytes)
@@ -136,7 +136,7 @@ class Inbox:
         return replace(counted, bundle=arrival.bundle)
 
 
-def first_entries(mailbox: Mailbox, parties: Sequence[str]) -> list[Entry]:
+def first_entries(mailbox: Mailbox, parties: Sequence[str]) -> list[MailboxEntry]:
     """The entries to look at, those that are named like a party first, then by name; of too many the first."""
     waiting = (entry for entry in mailbox.entries() if not entry.ignored)
     own = {bundle_name(party) for party in parties}

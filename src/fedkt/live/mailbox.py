@@ -19,7 +19,7 @@ ENDING = ".fedkt"
 
 
 @dataclass(frozen=True)
-class Entry:
+class MailboxEntry:
     """One thing that lies in a mailbox."""
 
     name: str
@@ -36,7 +36,7 @@ class Mailbox(Protocol):
         """Put these bytes there under this name, whole or not at all, in place of what was there."""
         ...
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[MailboxEntry]:
         """Everything that lies there, in any order, found anew at each call; what is half there is left out."""
         ...
 
@@ -84,7 +84,7 @@ class FolderMailbox:
         """The bytes of a regular file; an OSError for a pipe or a device, and for a link in a folder of others."""
         return read_at_most(self.folder / name, limit, follow=self.own)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[MailboxEntry]:
         """The bundle files, and what looks like one by its name."""
         if not self.folder.is_dir():
             raise DataError(
@@ -98,7 +98,7 @@ class FolderMailbox:
             except FileNotFoundError:
                 continue
             mark = f"{facts.st_ino}-{facts.st_size}-{facts.st_mtime_ns}-{facts.st_ctime_ns}"
-            yield Entry(path.name, mark, reason_to_ignore(path, facts))
+            yield MailboxEntry(path.name, mark, reason_to_ignore(path, facts))
 
 
 def reason_to_ignore(path: Path, facts: os.stat_result) -> str:

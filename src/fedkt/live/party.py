@@ -101,20 +101,11 @@ def run_party(
         shelf = Shelf(folder, rows, plan.n_outputs, diary, soft=plan.soft, must_be_soft=plan.background_class)
         finished = count_finished(shelf, plan.partitions)
         party = make_party(plan, name, records, shelf, own, ledger=account, jobs=jobs, progress=progress)
-        bundle = train(plan, party, folder)
+        bundle = train_students(plan, party, folder)
         packing = partial(pack, check_rows=rows, key=key, claim=claim)
         packed = send(outbox, bundle, packing, key=key, issue=issue, resumed=own.resumed, diary=diary)
-        sent = describe_sent(
-            bundle,
-            packed,
-            outbox,
-            claim,
-            students_before=finished,
-            rows=len(records.y),
-            signed=key is not None,
-            ledger=ledger,
-            diary=diary,
-        )
+        place = outbox.where(bundle_name(name))
+        sent = describe_sent(party, bundle, packed, place, claim, ledger, resumed=finished, signed=key is not None)
         if tell is not None:
             tell(sent)
         # Not before: a party that is killed until then finds its work, not a spent budget.
@@ -142,7 +133,7 @@ def make_party(
     jobs: int,
     progress: Progress | None,
 ) -> Party:
-    """The party that the algorithm knows, as it is in a simulation."""
+    """The party as the algorithm knows it, here and in a simulation."""
     return Party(
         shelf.public,
         plan.classes,
@@ -162,8 +153,8 @@ def make_party(
     )
 
 
-def train(plan: Plan, party: Party, folder: Path) -> Bundle:
-    """What the party's step of the algorithm gives, as it is sent under this plan."""
+def train_students(plan: Plan, party: Party, folder: Path) -> Bundle:
+    """The party's step of the algorithm, as it is sent under this plan."""
     with rows_in(folder / ROWS):
         bundle = plan.algorithm().party_step(party, None)
     return replace(bundle, plan=plan.digest, counts=scale_down(bundle.counts, plan.most_rows(party.name)))
@@ -177,26 +168,24 @@ def scale_down(counts: tuple[int, ...] | None, most: int | None) -> tuple[int, .
 
 
 def describe_sent(
+    party: Party,
     bundle: Bundle,
     packed: bytes,
-    outbox: Mailbox,
+    place: str,
     claim: Claim | None,
-    *,
-    students_before: int,
-    rows: int,
-    signed: bool,
     ledger: Path | None,
-    diary: Diary,
+    *,
+    resumed: int,
+    signed: bool,
 ) -> Sent:
-    """What is told of a bundle that was sent."""
-    place = outbox.where(bundle_name(bundle.sender))
+    """What a party should know of the bundle it has sent."""
     return Sent(
         path=place,
-        party=bundle.sender,
+        party=party.name,
         plan=bundle.plan,
         students=len(bundle.models),
-        resumed=students_before,
-        rows=rows,
+        resumed=resumed,
+        rows=len(party.y),
         bytes=len(packed),
         sha256=hashlib.sha256(packed).hexdigest(),
         signed=signed,
@@ -206,5 +195,5 @@ def describe_sent(
         releases=None if claim is None else claim.releases,
         delta=None if claim is None else claim.delta,
         ledger=None if ledger is None else str(ledger),
-        notes=tuple(diary.notes),
+        notes=tuple(party.diary.notes),
     )

@@ -62,7 +62,7 @@ class Shelf(MutableMapping[str, Any]):
     """Whether a student that cannot is refused."""
 
     def __setitem__(self, name: str, model: Any) -> None:
-        student = model if isinstance(model, OnnxModel) else self._converted(name, model)
+        student = model if isinstance(model, OnnxModel) else self._convert(name, model)
         write_atomically(self._path(name), hashlib.sha256(student.data).digest() + student.data, private=True)
 
     def __getitem__(self, name: str) -> OnnxModel:
@@ -109,7 +109,7 @@ class Shelf(MutableMapping[str, Any]):
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}{ENDING}"
 
-    def _converted(self, name: str, model: FittedModel) -> OnnxModel:
+    def _convert(self, name: str, model: FittedModel) -> OnnxModel:
         try:
             convert = converter(soft=self.soft, must=self.must_be_soft)
             return convert(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
@@ -136,7 +136,7 @@ def working_for(name: str, folder: Path) -> Iterator[None]:
     Where the system has no flock, nobody is kept out.
     """
     check_ours(folder)
-    handle = take_lock(folder)
+    handle = lock_shelf(folder)
     if handle is None:
         raise ConfigurationError(
             f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it first."
@@ -154,7 +154,7 @@ def working_for(name: str, folder: Path) -> Iterator[None]:
                 folder.parent.rmdir()
 
 
-def take_lock(folder: Path) -> int | None:
+def lock_shelf(folder: Path) -> int | None:
     """The handle that holds the folder's lock, None while somebody else has it."""
     while True:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -213,15 +213,15 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
             )
         diary.say(f"{folder} holds work that was begun with another {others}; it is done again from the beginning.")
         clear(folder, keep=(STATE,))
-    drawn = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
+    seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
     secret = new_secret() if plan.level == "L2" else None
-    write_state(folder, {**belongs, "seed": drawn} | ({} if secret is None else {"noise_secret": secret}))
-    return Seeds(drawn, secret, resumed=False)
+    write_state(folder, {**belongs, "seed": seed} | ({} if secret is None else {"noise_secret": secret}))
+    return Seeds(seed, secret, resumed=False)
 
 
-def write_state(folder: Path, said: dict[str, Any]) -> None:
+def write_state(folder: Path, state: dict[str, Any]) -> None:
     """Write down what a shelf belongs to, with its secrets, for its owner's eyes only."""
-    write_atomically(folder / STATE, json.dumps(said, indent=1).encode(), private=True)
+    write_atomically(folder / STATE, json.dumps(state, indent=1).encode(), private=True)
 
 
 def hold(folder: Path, noise_key: str, digest: str) -> None:
@@ -230,15 +230,15 @@ def hold(folder: Path, noise_key: str, digest: str) -> None:
     What decides the votes belongs to the shelf; but round-off on another machine may still move one.
     """
     state = read_state(folder)
-    held = state.get("labels", {})
-    if held.get(noise_key, digest) != digest:
+    labels = state.get("labels", {})
+    if labels.get(noise_key, digest) != digest:
         raise PrivacyError(
             "The same rows gave other votes than before this run was interrupted, and the same noise on both would "
             "give them away. Nothing was written. Go on where and as it was begun (same machine, same --jobs); or "
             f"remove {folder} and start again, which is a new release and is charged."
         )
-    if noise_key not in held:
-        write_state(folder, {**state, "labels": {**held, noise_key: digest}})
+    if noise_key not in labels:
+        write_state(folder, {**state, "labels": {**labels, noise_key: digest}})
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -249,8 +249,8 @@ def read_state(folder: Path) -> dict[str, Any]:
         return {}
     if not isinstance(stored, dict) or set(stored) - {OLD_NOISE, "noise_secret", "labels"} != {*BELONGS, "seed"}:
         return {}
-    drawn = [stored["seed"], stored.get("noise_secret", 0)]
-    right = all(type(each) is int and 0 <= each < 2**256 for each in drawn)
+    seeds = [stored["seed"], stored.get("noise_secret", 0)]
+    right = all(type(each) is int and 0 <= each < 2**256 for each in seeds)
     return stored if right and isinstance(stored.get("labels", {}), dict) else {}
 
 

@@ -15,53 +15,56 @@ if TYPE_CHECKING:
 
 Plan = Annotated[Path, typer.Argument(help="The plan.toml that everyone agreed on.", metavar="PLAN")]
 Public = Annotated[Path, typer.Option(help="The public file that came with the plan.")]
+Name = Annotated[str, typer.Option(help="Who you are in the plan.")]
+Data = Annotated[
+    Path,
+    typer.Option(help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."),
+]
+Output = Annotated[str, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.", metavar="<path>")]
+Key = Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")]
+Issue = Annotated[
+    int | None,
+    typer.Option(
+        help="Of two signed bundles the larger number counts. Default: one more than that of the one in --output."
+    ),
+]
+Work = Annotated[
+    Path | None, typer.Option(help="Folder for unfinished work. Default: .fedkt-work/NAME-PLAN, removed at the end.")
+]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(help="At level L2: the file in which your releases are written down. Default: beside your data."),
+]
+Identity = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="At level L2: the column that tells your records apart (it is not sent). Default: the names of image "
+        "files, else the places of rows in the file.",
+        metavar="COLUMN",
+    ),
+]
+MostEpsilon = Annotated[
+    float | None,
+    typer.Option(help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."),
+]
+MostDelta = Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")]
 
 
 def party(
     plan: Plan,
-    name: Annotated[str, typer.Option(help="Who you are in the plan.")],
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."
-        ),
-    ],
+    name: Name,
+    data: Data,
     public: Public,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.", metavar="<path>")
-    ] = "outbox",
-    key: Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")] = None,
-    issue: Annotated[
-        int | None,
-        typer.Option(
-            help="Of two signed bundles the larger number counts. Default: one more than that of the one in --output."
-        ),
-    ] = None,
+    output: Output = "outbox",
+    key: Key = None,
+    issue: Issue = None,
     jobs: options.Jobs = 1,
-    work: Annotated[
-        Path | None,
-        typer.Option(help="Folder for unfinished work. Default: .fedkt-work/NAME-PLAN, removed at the end."),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="At level L2: the file in which your releases are written down. Default: beside your data."),
-    ] = None,
-    identity: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            help="At level L2: the column that tells your records apart (it is not sent). Default: the names of image "
-            "files, else the places of rows in the file.",
-            metavar="COLUMN",
-        ),
-    ] = None,
-    most_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."
-        ),
-    ] = None,
-    most_delta: Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")] = None,
+    work: Work = None,
+    ledger: Ledger = None,
+    identity: Identity = None,
+    most_epsilon: MostEpsilon = None,
+    most_delta: MostDelta = None,
     as_json: options.Json = False,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
@@ -126,26 +129,20 @@ def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
         print_json(asdict(sent))
         return
     issue = "" if sent.issue is None else f", issue {sent.issue}"
-    stdout.print(
+    lines = [
         f"{sent.path}: {plural(sent.students, 'student')} from {plural(sent.rows, 'row')}, {sent.bytes:,} bytes, "
-        f"{'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}.",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+        f"{'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}."
+    ]
     if sent.epsilon is not None and sent.total_epsilon is not None and sent.releases is not None:
-        stdout.print(
+        lines.append(
             f"Privacy: epsilon {rounded_up(sent.epsilon)} at delta {sent.delta:g} for one record, by the noise in it; "
             f"a budget of epsilon {rounded_up(sent.total_epsilon)}, fixed beforehand, covers "
-            f"{plural(sent.releases, 'release')} in the ledger so far.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{plural(sent.releases, 'release')} in the ledger so far."
         )
     counts = ""
     if agreed.counts:
         noisy = " with noise" if agreed.level == "L2" else ", as they are"
         counts = f" It also tells how many of your rows have each label{noisy}."
-    stdout.print(
-        f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}", soft_wrap=True
-    )
+    lines.append(f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}")
+    for line in lines:
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)

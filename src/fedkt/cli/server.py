@@ -11,43 +11,53 @@ from fedkt.cli import options
 from fedkt.cli.party import Plan, Public
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fedkt.live.result import Hosted
 
 
 COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"}
 
+Bundles = Annotated[str, typer.Option(help="The folder with the parties' .fedkt files.", metavar="<path>")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="The folder to write final.onnx, report.json and privacy.txt to.")
+]
+MinParties = Annotated[
+    int | None, typer.Option(help="Go on with this many parties. Default: the plan's number, else all of them.")
+]
+Wait = Annotated[float, typer.Option(min=0, help="Seconds to wait for parties that have not sent yet.")]
+Test = Annotated[Path | None, typer.Option(help="Labelled rows of your own, to measure the result on.")]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        help="At level L1: the file in which noisy votes are written down. Default: one for these parties, beside the "
+        "plan."
+    ),
+]
+Key = Annotated[
+    Path | None, typer.Option(help="The server's private key, to sign final.onnx with (see `fedkt keys new`).")
+]
+Memory = Annotated[
+    float | None, typer.Option(help="Gigabytes that all parties' students may take, shared evenly. Default: 4.")
+]
+CpuHours = Annotated[
+    float | None,
+    typer.Option(help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
+]
+
 
 def server(
     plan: Plan,
     public: Public,
-    bundles: Annotated[str, typer.Option(help="The folder with the parties' .fedkt files.", metavar="<path>")],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="The folder to write final.onnx, report.json and privacy.txt to."),
-    ] = Path("result"),
-    min_parties: Annotated[
-        int | None, typer.Option(help="Go on with this many parties. Default: the plan's number, else all of them.")
-    ] = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for parties that have not sent yet.")] = 0.0,
-    test: Annotated[Path | None, typer.Option(help="Labelled rows of your own, to measure the result on.")] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help="At level L1: the file in which noisy votes are written down. Default: one for these parties, beside "
-            "the plan."
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="The server's private key, to sign final.onnx with (see `fedkt keys new`).")
-    ] = None,
-    memory: Annotated[
-        float | None,
-        typer.Option(help="Gigabytes that all parties' students may take, shared evenly. Default: 4."),
-    ] = None,
-    cpu_hours: Annotated[
-        float | None,
-        typer.Option(help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
-    ] = None,
+    bundles: Bundles,
+    output: Output = Path("result"),
+    min_parties: MinParties = None,
+    wait: Wait = 0.0,
+    test: Test = None,
+    ledger: Ledger = None,
+    key: Key = None,
+    memory: Memory = None,
+    cpu_hours: CpuHours = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -104,12 +114,17 @@ def server(
 
 def print_hosted(hosted: Hosted) -> None:
     """The parties in a table, then what came out."""
+    from fedkt.cli.output import stdout
+
+    stdout.print(party_table(hosted))
+    for line in result_lines(hosted):
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def party_table(hosted: Hosted) -> Table:
+    """What came, and from whom."""
     from rich.markup import escape
     from rich.table import Table
-
-    from fedkt.cli.output import stdout
-    from fedkt.data.values import plural
-    from fedkt.report import weights_in_words
 
     report = hosted.report
     table = Table(title=f"Plan {hosted.plan[:12]}: {escape(report.dataset)}")
@@ -129,7 +144,15 @@ def print_hosted(hosted: Hosted) -> None:
     for name in hosted.missing:
         if name not in {each.party for each in hosted.arrivals}:
             table.add_row(escape(name), "–", "[yellow]missing[/yellow]", "–", "–", "–")
-    stdout.print(table)
+    return table
+
+
+def result_lines(hosted: Hosted) -> list[str]:
+    """What was refused and why, what to know, how good and how private the final model is, and where it lies."""
+    from fedkt.data.values import plural
+    from fedkt.report import weights_in_words
+
+    report = hosted.report
     lines = [f"{each.status}: {each.file}: {each.reason}" for each in hosted.arrivals if each.reason]
     lines += [f"note: {note}" for note in report.notes]
     if report.accuracy is not None and report.balanced_accuracy is not None:
@@ -141,10 +164,9 @@ def print_hosted(hosted: Hosted) -> None:
         )
     if "weights" in report.votes:
         lines.append(weights_in_words(report))
-    lines += [
+    return [
+        *lines,
         f"Privacy: {report.privacy.rstrip('.')}.",
         f"{hosted.final}: {'not signed' if hosted.signed_by is None else f'signed by {hosted.signed_by}'}, "
         f"SHA-256 {hosted.final_sha256}; use it with  fedkt predict {hosted.final} new.csv",
     ]
-    for line in lines:
-        stdout.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -79,8 +80,6 @@ def party(
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --most-epsilon 4 --most-delta 1e-5
     """
-    from contextlib import ExitStack
-
     from fedkt.cli.output import progress_bar
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at

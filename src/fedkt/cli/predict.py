@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedkt.cli import options
+
+if TYPE_CHECKING:
+    from fedkt.live.final_file import Predictions
 
 
 def predict(
@@ -36,21 +39,30 @@ def predict(
     final = read_final(model, server_key=signer)
     if signer is not None:
         stderr.print(f"{model}: signed by {signer}", markup=False, highlight=False, soft_wrap=True)
-    predicted = predict_file(final, rows)
+    predictions = predict_file(final, rows)
     if output is not None:
-        write_atomically(output, to_csv(predicted).encode())
+        write_atomically(output, to_csv(predictions).encode())
     if as_json:
-        said = {"rows": len(predicted.labels), "accuracy": predicted.accuracy, "plan": final.card.plan}
-        told = {"output": str(output)} if output is not None else {"predictions": predicted.labels}
-        print_json({**said, **told, "note": " ".join(predicted.notes) or None})
+        print_json(prediction_facts(predictions, final.card.plan, output))
         return
     if output is None:
-        sys.stdout.write(to_csv(predicted))
+        sys.stdout.write(to_csv(predictions))
     else:
-        stderr.print(f"Written: {output} ({len(predicted.labels)} rows)", highlight=False)
-    if predicted.accuracy is not None:
-        count = len(predicted.labels)
-        rows_ = "1 labelled row" if count == 1 else f"{count} labelled rows"
-        stderr.print(f"accuracy {predicted.accuracy:.2%} on {rows_}", highlight=False)
-    for note in predicted.notes:
+        stderr.print(f"Written: {output} ({len(predictions.labels)} rows)", highlight=False)
+    if predictions.accuracy is not None:
+        count = len(predictions.labels)
+        noun = "labelled row" if count == 1 else "labelled rows"
+        stderr.print(f"accuracy {predictions.accuracy:.2%} on {count} {noun}", highlight=False)
+    for note in predictions.notes:
         stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+
+
+def prediction_facts(predictions: Predictions, plan: str, output: Path | None) -> dict[str, Any]:
+    """The predictions as plain JSON values, or where they were written to."""
+    return {
+        "rows": len(predictions.labels),
+        "accuracy": predictions.accuracy,
+        "plan": plan,
+        **({"predictions": predictions.labels} if output is None else {"output": str(output)}),
+        "note": " ".join(predictions.notes) or None,
+    }

@@ -73,7 +73,7 @@ def server(
 
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
     """
-    from fedkt.cli.output import print_json, progress_bar, stderr
+    from fedkt.cli.output import progress_bar
     from fedkt.live.kept_noise import default_ledger
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at
@@ -104,18 +104,18 @@ def server(
             command=options.this_command(),
             tell=bar,
         )
+    print_hosted(hosted, as_json=as_json)
+
+
+def print_hosted(hosted: Hosted, *, as_json: bool) -> None:
+    """The parties in a table, then what came out; what is stored nowhere on stderr."""
+    from fedkt.cli.output import print_json, stderr, stdout
+
     for detail in hosted.details:
         stderr.print(f"not stored: {detail}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json(hosted.as_dict())
-    else:
-        print_hosted(hosted)
-
-
-def print_hosted(hosted: Hosted) -> None:
-    """The parties in a table, then what came out."""
-    from fedkt.cli.output import stdout
-
+        return
     stdout.print(party_table(hosted))
     for line in result_lines(hosted):
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -11,7 +11,7 @@ import typer
 from fedkt.cli import options
 
 if TYPE_CHECKING:
-    from fedkt.live.party import Sent
+    from fedkt.live.party import SentBundle
     from fedkt.plan import Plan as Agreed
 
 Plan = Annotated[Path, typer.Argument(help="The plan.toml that everyone agreed on.", metavar="PLAN")]
@@ -91,7 +91,7 @@ def party(
     with ExitStack() as display:
         bar = display.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
 
-        def tell(sent: Sent) -> None:
+        def tell(sent: SentBundle) -> None:
             display.close()
             print_sent(sent, agreed, as_json=as_json)
 
@@ -114,7 +114,7 @@ def party(
         )
 
 
-def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
+def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
     """What was written and what it promises; notes on stderr."""
     from dataclasses import asdict
 

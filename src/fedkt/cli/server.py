@@ -13,7 +13,7 @@ from fedkt.cli.party import Plan, Public
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fedkt.live.result import Hosted
+    from fedkt.live.result import ServerResult
 
 
 COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"}
@@ -89,7 +89,7 @@ def server(
         ledger = default_ledger(agreed, plan)
     signing = None if key is None else read_key(key)
     with progress_bar("bundles", quiet=as_json) as bar:
-        hosted = run_server(
+        result = run_server(
             agreed,
             public=public,
             inbox=mailbox_at(bundles),
@@ -104,33 +104,33 @@ def server(
             command=options.this_command(),
             tell=bar,
         )
-    print_hosted(hosted, as_json=as_json)
+    print_result(result, as_json=as_json)
 
 
-def print_hosted(hosted: Hosted, *, as_json: bool) -> None:
+def print_result(result: ServerResult, *, as_json: bool) -> None:
     """The parties in a table, then what came out; what is stored nowhere on stderr."""
     from fedkt.cli.output import print_json, stderr, stdout
 
-    for detail in hosted.details:
+    for detail in result.details:
         stderr.print(f"not stored: {detail}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
-        print_json(hosted.as_dict())
+        print_json(result.as_dict())
         return
-    stdout.print(party_table(hosted))
-    for line in result_lines(hosted):
+    stdout.print(party_table(result))
+    for line in result_lines(result):
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def party_table(hosted: Hosted) -> Table:
+def party_table(result: ServerResult) -> Table:
     """What came, and from whom."""
     from rich.markup import escape
     from rich.table import Table
 
-    report = hosted.report
-    table = Table(title=f"Plan {hosted.plan[:12]}: {escape(report.dataset)}")
+    report = result.report
+    table = Table(title=f"Plan {result.plan[:12]}: {escape(report.dataset)}")
     for column in ("party", "file", "status", "students", "bytes", "students alone"):
         table.add_column(column, justify="right" if column in ("students", "bytes", "students alone") else "left")
-    for each in hosted.arrivals:
+    for each in result.arrivals:
         alone = report.party_accuracy.get(each.party or "") if not each.reason else None
         table.add_row(
             escape(each.party or "?"),
@@ -141,19 +141,19 @@ def party_table(hosted: Hosted) -> Table:
             "–" if report.level == "L1" else f"{each.bytes:,}",
             "–" if alone is None else f"{100 * alone:.2f} %",
         )
-    for name in hosted.missing:
-        if name not in {each.party for each in hosted.arrivals}:
+    for name in result.missing:
+        if name not in {each.party for each in result.arrivals}:
             table.add_row(escape(name), "–", "[yellow]missing[/yellow]", "–", "–", "–")
     return table
 
 
-def result_lines(hosted: Hosted) -> list[str]:
+def result_lines(result: ServerResult) -> list[str]:
     """What was refused and why, what to know, how good and how private the final model is, and where it lies."""
     from fedkt.data.values import plural
     from fedkt.report import weights_in_words
 
-    report = hosted.report
-    lines = [f"{each.status}: {each.file}: {each.reason}" for each in hosted.arrivals if each.reason]
+    report = result.report
+    lines = [f"{each.status}: {each.file}: {each.reason}" for each in result.arrivals if each.reason]
     lines += [f"note: {note}" for note in report.notes]
     if report.accuracy is not None and report.balanced_accuracy is not None:
         alone_mean = sum(report.party_accuracy.values()) / max(len(report.party_accuracy), 1)
@@ -167,6 +167,6 @@ def result_lines(hosted: Hosted) -> list[str]:
     return [
         *lines,
         f"Privacy: {report.privacy.rstrip('.')}.",
-        f"{hosted.final}: {'not signed' if hosted.signed_by is None else f'signed by {hosted.signed_by}'}, "
-        f"SHA-256 {hosted.final_sha256}; use it with  fedkt predict {hosted.final} new.csv",
+        f"{result.final}: {'not signed' if result.signed_by is None else f'signed by {result.signed_by}'}, "
+        f"SHA-256 {result.final_sha256}; use it with  fedkt predict {result.final} new.csv",
     ]

@@ -71,7 +71,7 @@ class Inbox:
     mailbox: Mailbox
     limits: Limits
     verdicts: dict[str, tuple[str | None, Arrival]] = field(default_factory=dict)
-    """By name: the mark it had, None where it is to be read again anyway, and the verdict.
+    """By name: the mark it had, None where nothing could be read, which is tried again, and the verdict.
 
     Without bundles: what was refused or is not counted keeps nothing in memory.
     """
@@ -101,26 +101,28 @@ class Inbox:
 
     def _look(self, entry: MailboxEntry) -> tuple[str | None, Arrival]:
         """The verdict without its bundle, which is kept if its party has none yet or an older one."""
-        try:
-            data = self.mailbox.read(entry.name, self.limits.bundle_bytes)
-        except OSError as reason:
-            return None, unreadable(entry.name, reason)
-        arrival = self._verdict(data, shown_name(entry.name))
+        data = fetch(self.mailbox, entry.name, self.limits)
+        if isinstance(data, Arrival):
+            return None, data
+        name = shown_name(entry.name)
+        arrival = self._refuse_flood(data, name) or judge(self.plan, data, name, self.limits)
         if arrival.bundle is not None and arrival.party is not None:
             before = self.bundles.get(arrival.party)
             if before is None or arrival.issue > before.issue:
                 self.bundles[arrival.party] = arrival
         return entry.mark, replace(arrival, bundle=None)
 
-    def _verdict(self, data: bytes | None, name: str) -> Arrival:
-        """The verdict on what was read; of many bundles in one party's name only some are looked into."""
-        if data is not None and (sender := proven_sender(data, name, self.limits, self.plan.keys)) is not None:
-            digest, known = hashlib.sha256(data).hexdigest(), self.looks.setdefault(sender, set())
-            if digest not in known and len(known) >= MOST_LOOKS:
-                reason = f"{MOST_LOOKS} files in {sender!r}'s name were looked into already. Keep one in the folder."
-                return Arrival(name, sender, reason, bytes=len(data), sha256=digest)
-            known.add(digest)
-        return verdict_on(self.plan, data, name, self.limits)
+    def _refuse_flood(self, data: bytes, name: str) -> Arrival | None:
+        """The refusal of one more bundle in a party's name, where enough were looked into; else nothing."""
+        sender = proven_sender(data, name, self.limits, self.plan.keys)
+        if sender is None:
+            return None
+        digest, looks = hashlib.sha256(data).hexdigest(), self.looks.setdefault(sender, set())
+        if digest in looks or len(looks) < MOST_LOOKS:
+            looks.add(digest)
+            return None
+        reason = f"{MOST_LOOKS} files in {sender!r}'s name were looked into already. Keep one in the folder."
+        return Arrival(name, sender, reason, bytes=len(data), sha256=digest)
 
     def _with_bundle(self, name: str, counted: Arrival) -> Arrival:
         party = counted.party or ""
@@ -146,24 +148,20 @@ def first_entries(mailbox: Mailbox, parties: Sequence[str]) -> list[MailboxEntry
 def look(plan: Plan, mailbox: Mailbox, name: str, limits: Limits | None = None) -> Arrival:
     """One entry, checked from the outside in; a refusal is an answer, not an error."""
     limits = limits or limits_for(plan)
+    data = fetch(mailbox, name, limits)
+    return data if isinstance(data, Arrival) else judge(plan, data, shown_name(name), limits)
+
+
+def fetch(mailbox: Mailbox, name: str, limits: Limits) -> bytes | Arrival:
+    """The bytes of an entry, or the refusal of one that cannot be read or is more than a party may send."""
     try:
         data = mailbox.read(name, limits.bundle_bytes)
     except OSError as reason:
-        return unreadable(name, reason)
-    return verdict_on(plan, data, shown_name(name), limits)
-
-
-def verdict_on(plan: Plan, data: bytes | None, name: str, limits: Limits) -> Arrival:
-    """The verdict on what was read, None for more than a party may send."""
-    if data is None:
-        most = f"{limits.bundle_bytes:,} bytes that a party may send{limits.advice}"
-        return Arrival(name, None, f"it is larger than the {most}.")
-    return judge(plan, data, name, limits)
-
-
-def unreadable(name: str, reason: OSError) -> Arrival:
-    """The refusal of what cannot be read."""
-    return Arrival(shown_name(name), None, f"it cannot be read: {reason.strerror or reason}.")
+        return Arrival(shown_name(name), None, f"it cannot be read: {reason.strerror or reason}.")
+    if data is not None:
+        return data
+    most = f"{limits.bundle_bytes:,} bytes that a party may send{limits.advice}"
+    return Arrival(shown_name(name), None, f"it is larger than the {most}.")
 
 
 def ignored_entries(mailbox: Mailbox, parties: Sequence[str]) -> tuple[str, ...]:

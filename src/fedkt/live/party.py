@@ -20,7 +20,7 @@ from fedkt.live.keys import check_key
 from fedkt.live.mailbox import Mailbox, bundle_name
 from fedkt.live.outbox import check_issue, send
 from fedkt.live.records import Records, check_identity, data_digest, read_records
-from fedkt.live.shelf import ROWS, WORK, Seeds, Shelf, Steps, claim_shelf, clear, working_for
+from fedkt.live.shelf import ROWS, WORK, Seeds, Shelf, TeacherProgress, claim_shelf, clear, sole_worker
 from fedkt.live.spending import check_limits, claim_for, ledger_path, paid
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger
@@ -28,7 +28,7 @@ from fedkt.system.parallel import Progress, rows_in
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentBundle:
     """What a party has sent, and what it should know about it."""
 
     path: str
@@ -71,8 +71,8 @@ def run_party(
     most_epsilon: float | None = None,
     most_delta: float | None = None,
     progress: Progress | None = None,
-    tell: Callable[[Sent], None] | None = None,
-) -> Sent:
+    tell: Callable[[SentBundle], None] | None = None,
+) -> SentBundle:
     """Train this party's students and put its bundle into the outbox; the working folder goes once `tell` is through.
 
     Of two signed bundles the larger `issue` counts: by default one more than that of the bundle in the outbox.
@@ -93,7 +93,7 @@ def run_party(
     records = read_records(plan, name, data, identity, diary)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     account, claim = Ledger(), None if ledger is None else claim_for(plan)
-    with working_for(name, folder):
+    with sole_worker(name, folder):
         own = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
         if ledger is not None and claim is not None:
             size = len(records.y)
@@ -149,7 +149,7 @@ def make_party(
         diary=shelf.diary,
         noise_seed=seeds.noise_seed,
         ledger=ledger,
-        progress=None if progress is None else Steps(progress, shelf, plan.partitions),
+        progress=None if progress is None else TeacherProgress(progress, shelf, plan.partitions),
     )
 
 
@@ -177,9 +177,9 @@ def describe_sent(
     *,
     resumed: int,
     signed: bool,
-) -> Sent:
+) -> SentBundle:
     """What a party should know of the bundle it has sent."""
-    return Sent(
+    return SentBundle(
         path=place,
         party=party.name,
         plan=bundle.plan,

@@ -34,7 +34,7 @@ class VoteOutcome:
 
 
 @dataclass(frozen=True)
-class Hosted:
+class ServerResult:
     """What the server has made, and of what."""
 
     report: Report
@@ -80,26 +80,26 @@ class Hosted:
 
 
 def write_result(
-    plan: Plan, vote: VoteOutcome, arrivals: Sequence[Arrival], report: Report, result: Path, key: SigningKey | None
-) -> Hosted:
+    plan: Plan, vote: VoteOutcome, arrivals: Sequence[Arrival], report: Report, folder: Path, key: SigningKey | None
+) -> ServerResult:
     """The final model, the promise and the report, on the disk, the report last."""
     known, details = public_arrivals(plan, vote, arrivals)
     data = write_final(vote.final, plan, vote.promise)
-    hosted = Hosted(
+    result = ServerResult(
         report,
         tuple(known),
         parties_without_vote(plan, vote),
-        result / "final.onnx",
+        folder / "final.onnx",
         plan.digest,
         details,
         hashlib.sha256(data).hexdigest(),
         None if key is None else key.public,
     )
-    write_atomically(result / "privacy.txt", f"{vote.promise}\n".encode())
-    write_signed(hosted.final, data, key)
-    text = json.dumps(hosted.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-    write_atomically(result / "report.json", text.encode() + b"\n")
-    return hosted
+    write_atomically(folder / "privacy.txt", f"{vote.promise}\n".encode())
+    write_signed(result.final, data, key)
+    text = json.dumps(result.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+    write_atomically(folder / "report.json", text.encode() + b"\n")
+    return result
 
 
 def public_arrivals(

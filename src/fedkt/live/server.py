@@ -26,7 +26,7 @@ from fedkt.live.inbox import gather, ignored_entries, not_enough
 from fedkt.live.kept_noise import KeptNoise, kept_noise, ledger_at, open_ledger
 from fedkt.live.mailbox import Mailbox
 from fedkt.live.measure import FinalScores, labelled_rows, measure
-from fedkt.live.result import Hosted, VoteOutcome, parties_without_vote, public_reasons, write_result
+from fedkt.live.result import ServerResult, VoteOutcome, parties_without_vote, public_reasons, write_result
 from fedkt.models.exchange import to_onnx
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
@@ -67,7 +67,7 @@ def run_server(
     jobs: int = 1,
     command: str = "",
     tell: Callable[[int, int], None] | None = None,
-) -> Hosted:
+) -> ServerResult:
     """Gather the bundles, let the students vote, train the final model, and write final.onnx and report.json.
 
     At level L1 the noisy vote is written into the `ledger` before it is counted. With a `key` the final model is

@@ -43,7 +43,7 @@ UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
 BELONGS = {"plan": "plan", "party": "party", "data": "data file or --id", "versions": "version of fedkt or a library"}
 """What a shelf belongs to, and what messages call it."""
 OLD_NOISE = "noise_seed"
-BENEATH = ("scipy", "joblib", "cryptography")
+LIBRARIES = ("scipy", "joblib", "cryptography")
 """What votes and noise also depend on, beside what a model does."""
 
 
@@ -118,7 +118,7 @@ class Shelf(MutableMapping[str, Any]):
 
 
 @dataclass(frozen=True)
-class Steps:
+class TeacherProgress:
     """Teachers trained so far, over all partitions."""
 
     show: Progress
@@ -130,12 +130,12 @@ class Steps:
 
 
 @contextmanager
-def working_for(name: str, folder: Path) -> Iterator[None]:
+def sole_worker(name: str, folder: Path) -> Iterator[None]:
     """Nobody else works in this folder inside the block; a killed process gives its place back.
 
     Where the system has no flock, nobody is kept out.
     """
-    check_ours(folder)
+    check_is_shelf(folder)
     handle = lock_shelf(folder)
     if handle is None:
         raise ConfigurationError(
@@ -143,7 +143,7 @@ def working_for(name: str, folder: Path) -> Iterator[None]:
         )
     try:
         # Whoever came first may have left something between the look and the lock.
-        check_ours(folder)
+        check_is_shelf(folder)
         yield
     finally:
         give_back(folder / LOCK, handle)
@@ -163,7 +163,7 @@ def lock_shelf(folder: Path) -> int | None:
             return try_lock(folder / LOCK)
 
 
-def check_ours(folder: Path) -> None:
+def check_is_shelf(folder: Path) -> None:
     """Refuse a folder with files in it that is no shelf; nothing in it is touched."""
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is not a folder. Pass an empty or new folder as --work.")
@@ -195,7 +195,7 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
 
     Not where a secret noise lies beside them: that run is paid for, and without its noise it could not be finished.
     """
-    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*BENEATH)), strict=True))
+    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*LIBRARIES)), strict=True))
     state = read_state(folder)
     seed, secret = state.pop("seed", None), state.pop("noise_secret", None)
     state.pop("labels", None)

@@ -271,6 +271,17 @@ def test_a_bundle_and_a_final_model_in_any_mailbox_can_be_inspected(plan, throug
     assert describe_file(mailbox, "final.onnx")["signature"] == "there is one; pass --server-key to check it"
 
 
+def test_a_signature_that_may_not_be_read_is_not_taken_for_none(through_a_folder):
+    class Locked(MemoryMailbox):
+        def read(self, name, limit):
+            if name.endswith(".sig"):
+                raise PermissionError(13, "Permission denied")
+            return super().read(name, limit)
+
+    mailbox = Locked({"final.onnx": (through_a_folder / "result" / "final.onnx").read_bytes()})
+    assert describe_file(mailbox, "final.onnx")["signature"].startswith("there is one")
+
+
 def test_a_bundle_in_a_folder_reached_by_a_link_is_found(plan, through_a_folder, tmp_path):
     shutil.copytree(through_a_folder / "inbox", tmp_path / "real")
     (tmp_path / "inbox").symlink_to(tmp_path / "real")

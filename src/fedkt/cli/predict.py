@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fedkt.cli import options
-
-if TYPE_CHECKING:
-    from fedkt.live.final_file import Predictions
 
 
 def predict(
@@ -43,7 +40,9 @@ def predict(
     if output is not None:
         write_atomically(output, to_csv(predictions).encode())
     if as_json:
-        print_json(prediction_facts(predictions, final.card.plan, output))
+        facts = {"rows": len(predictions.labels), "accuracy": predictions.accuracy, "plan": final.card.plan}
+        answer = {"predictions": predictions.labels} if output is None else {"output": str(output)}
+        print_json({**facts, **answer, "note": " ".join(predictions.notes) or None})
         return
     if output is None:
         sys.stdout.write(to_csv(predictions))
@@ -55,14 +54,3 @@ def predict(
         stderr.print(f"accuracy {predictions.accuracy:.2%} on {count} {noun}", highlight=False)
     for note in predictions.notes:
         stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
-
-
-def prediction_facts(predictions: Predictions, plan: str, output: Path | None) -> dict[str, Any]:
-    """The predictions as plain JSON values, or where they were written to."""
-    return {
-        "rows": len(predictions.labels),
-        "accuracy": predictions.accuracy,
-        "plan": plan,
-        **({"predictions": predictions.labels} if output is None else {"output": str(output)}),
-        "note": " ".join(predictions.notes) or None,
-    }

@@ -116,11 +116,11 @@ def signature_state(data: bytes, place: str, archive: Archive, manifest: Manifes
 
 
 def has_signature(mailbox: Mailbox, name: str) -> bool:
-    """Whether something that can be read lies beside a final model in place of its signature."""
+    """Whether a signature lies beside a final model; one that may not be read is one."""
     try:
         mailbox.read(signature_name(name), MAX_SIGNATURE_BYTES)
-    except OSError:
-        return False
+    except OSError as reason:
+        return isinstance(reason, PermissionError)
     return True
 
 

@@ -94,16 +94,16 @@ def run_party(
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     account, claim = Ledger(), None if ledger is None else claim_for(plan)
     with sole_worker(name, folder):
-        own = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
+        seeds = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
         if ledger is not None and claim is not None:
             size = len(records.y)
-            account, claim = paid(plan, name, claim, own, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
+            account, claim = paid(plan, name, claim, seeds, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
         shelf = Shelf(folder, rows, plan.n_outputs, diary, soft=plan.soft, must_be_soft=plan.background_class)
         finished = count_finished(shelf, plan.partitions)
-        party = make_party(plan, name, records, shelf, own, ledger=account, jobs=jobs, progress=progress)
+        party = make_party(plan, name, records, shelf, seeds, ledger=account, jobs=jobs, progress=progress)
         bundle = train_students(plan, party, folder)
         packing = partial(pack, check_rows=rows, key=key, claim=claim)
-        packed = send(outbox, bundle, packing, key=key, issue=issue, resumed=own.resumed, diary=diary)
+        packed = send(outbox, bundle, packing, key=key, issue=issue, resumed=seeds.resumed, diary=diary)
         place = outbox.where(bundle_name(name))
         sent = describe_sent(party, bundle, packed, place, claim, ledger, resumed=finished, signed=key is not None)
         if tell is not None:

@@ -14,6 +14,7 @@ from fedkt.lab.results import read_lines, stored
 from fedkt.lab.tables import hospitals_table
 from fedkt.lab.tuning import best_settings
 from fedkt.live.inbox import look
+from fedkt.live.mailbox import FolderMailbox
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.paper.private_curve import curve_of
 from fedkt.paper.private_curve_tables import point_table
@@ -35,7 +36,7 @@ def plan_in(path):
 
 def bundle_in(path, plan):
     """The Bundle in a file, as the plan's server takes it; refused, it is an error here."""
-    arrival = look(plan, Path(path))
+    arrival = look(plan, FolderMailbox(Path(path).parent), Path(path).name)
     assert not arrival.reason, arrival.reason
     return arrival.bundle
 

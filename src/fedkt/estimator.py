@@ -190,7 +190,6 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             price,
             reproducible_noise=self.noise_seed is not None,
             counts=algorithm.counts,
-            count_noise=algorithm.count_noise(count_rows(public)),
         )
         told.extend(cautions(self.level, price, sizes))
         if price is not None and self.class_labels is None:

@@ -381,10 +381,9 @@ def test_a_bare_release_takes_away_every_promise():
     ledger = Ledger()
     votes = np.array([[3, 2]])
     rng = np.random.default_rng(0)
-    figures = {"queries": 1, "voters": 5, "classes": 2, "unit": "party", "rng": rng}
-    ledger.release(lambda: votes, Laplace(1.0), **figures)
+    ledger.release(lambda: votes, Release(Laplace(1.0), 1, 5, 2, "party"), rng=rng)
     assert ledger.price().epsilon <= 2.0
-    ledger.release(lambda: votes, None, **figures)
+    ledger.release_bare(lambda: votes, queries=1, voters=5, classes=2, rng=rng)
     with pytest.raises(PrivacyError, match="without noise"):
         ledger.price()
 
@@ -394,12 +393,4 @@ def test_a_bare_release_takes_away_every_promise():
 )
 def test_votes_that_are_not_what_was_paid_for_are_not_released(votes, words):
     with pytest.raises(PrivacyError, match=words):
-        Ledger().release(
-            lambda: np.array(votes),
-            Laplace(1.0),
-            queries=1,
-            voters=5,
-            classes=2,
-            unit="party",
-            rng=np.random.default_rng(0),
-        )
+        Ledger().release(lambda: np.array(votes), Release(Laplace(1.0), 1, 5, 2, "party"), rng=np.random.default_rng(0))

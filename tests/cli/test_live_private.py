@@ -450,11 +450,11 @@ def test_two_servers_with_the_same_noise_do_not_both_give_labels(tmp_path):
 
 
 def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch):
-    from fedkt.privacy import book
+    from fedkt.privacy import ledger_file
 
-    monkeypatch.setattr(book, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_file, "LOCK_SECONDS", 0.05)
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
-    with book.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
+    with ledger_file.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
         noise.hold("b" * 64)
     assert not (tmp_path / "noise").exists()
 

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import get_args
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy import UNITS, ConfidentGaussian, Noise, Price, Release, price_together
+from fedkt.privacy import UNITS, Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.privacy.ledger import counts_release
-from fedkt.privacy.price import Adjacency
+from fedkt.privacy.mechanisms import USUAL, noise_class
+from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.privacy.statement import rounded_up
 
 COUNTS_PART = 0.05
 """What noisy class counts cost beside the votes: this part of their μ²."""
 MOST_TRIES = 8
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 DROWNED = 0.75
 """Below this chance that a unanimous vote survives the noise, labels are hardly worth learning."""
 FEW_PARTIES = 20
@@ -107,10 +108,11 @@ def calibrated(
 
     With `counts` (level L2) what is kept is the ε of the votes and of a party's noisy class counts together.
     """
-    if mechanism == "confident-gaussian":
+    if noise_class(mechanism).given():
+        *most, last = (f"--{name.replace('_', '-')}" for name in noise_class(mechanism).parameters())
         raise ConfigurationError(
-            "confident-gaussian has four parameters and is not calibrated to an epsilon. Give --threshold, "
-            "--sigma-test, --sigma and --answers, or take gaussian."
+            f"{mechanism} has {NUMBERS[len(most) + 1]} parameters and is not calibrated to an epsilon. Give "
+            f"{', '.join(most)} and {last}, or take {USUAL}."
         )
     if level == "L1":
         voters, asked, abstentions = parties, queries, True
@@ -149,16 +151,7 @@ def count_noise(noise: Noise, votes: int) -> GaussianCounts:
 
     As Gaussian mechanisms, k votes of spread σ have μ² = 2k/σ² and one histogram of spread τ has 2/τ².
     """
-    if isinstance(noise, ConfidentGaussian):
-        squared = noise.gdp_of(votes) ** 2
-    else:
-        scale = dict(noise.scale)
-        spread = {
-            "laplace": lambda: math.sqrt(2) / scale["gamma"],
-            "gumbel": lambda: math.pi / (math.sqrt(6) * scale["theta"]),
-        }.get(noise.name, lambda: scale["sigma"])()
-        squared = 2 * votes / spread**2
-    return GaussianCounts(math.sqrt(2 / (COUNTS_PART * squared)))
+    return GaussianCounts(math.sqrt(2 / (COUNTS_PART * noise.squared_mu(votes))))
 
 
 def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tuple[str, ...]:
@@ -178,7 +171,7 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
             f"With {len(party_rows)} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
             "their votes: expect labels little better than chance. Party-level privacy needs many parties."
         )
-    elif level == "L2" and not isinstance(price.release.noise, ConfidentGaussian):
+    elif level == "L2" and price.release.noise.has_win_probability:
         kept = float(price.release.noise.win_probability(price.release.voters))
         if kept < DROWNED:
             told.append(

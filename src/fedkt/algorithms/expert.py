@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fedkt.algorithms.calibration import check_voting, count_noise, default_subsets
 from fedkt.algorithms.distil import SoftLesson, gives_probabilities, learn_distributions
 from fedkt.algorithms.fedkt import Ask, FedKT, Heard, number_of_queries
-from fedkt.algorithms.pate import TIES, Lesson, fingerprint, learn_students
+from fedkt.algorithms.pate import TIES, Lesson, learn_students
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, PrivacyError
 from fedkt.federation import Party, Server
@@ -41,12 +41,10 @@ from fedkt.pooling import (
 )
 from fedkt.privacy import Release
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.privacy.ledger import counts_release
+from fedkt.privacy.price import counts_release
 from fedkt.system.parallel import Progress, sub_progress
 from fedkt.votes import winners
 
-COUNTS_STREAM = 0xC0417
-"""What a party's generator of noise draws with this number: the noise on its class counts."""
 BELIEF = 0.9
 """How sure a student counts as that only names a class."""
 
@@ -154,17 +152,12 @@ class ExpertFedKT(FedKT):
 
         if self.level == "L0":
             return tuple(int(each) for each in count())
-        noise = self.count_noise(count_rows(party.public))
-        if noise is None:
+        releases = self.releases(public_rows=count_rows(party.public), classes=n_classes, parties=1)
+        release = next((each for each in releases if not each.noise.for_votes), None)
+        if release is None:
             raise PrivacyError(f"Class counts leave at level {self.level} with noise only, and there is none.")
-        return party.ledger.release_counts(
-            count,
-            noise,
-            classes=n_classes,
-            rng=party.noise_rng(COUNTS_STREAM),
-            adjacency=self.adjacency,
-            noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
-        )
+        rng = party.noise_rng(release.stream)
+        return party.ledger.release_counts(count, release, rng=rng, noise_seed=party.noise_seed)
 
     def conclude(self, server: Server, heard: Sequence[Heard]) -> Bundle:
         """The final model, trained on the public rows as the parties' experts label them."""

@@ -10,13 +10,14 @@ a party's vote only where all its students agree, labels the public rows by thes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.calibration import check_adjacency, check_records, default_partitions
-from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, fit_roles_to_rows, learn_students
+from fedkt.algorithms.pate import STUDY, TIES, Lesson, fit_roles_to_rows, learn_students
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.vote_figures import describe, warn_of_lost_classes
 from fedkt.bundle import Bundle
@@ -27,7 +28,6 @@ from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows, is_neural
 from fedkt.models.prediction import predict_all
 from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
-from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Adjacency
 from fedkt.system.parallel import Progress, in_parallel
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
@@ -107,15 +107,19 @@ class FedKT(Algorithm):
         return np.sort(shuffled[:k])
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
-        """What an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
+        """All that an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2).
+
+        The one list of it: prices, plans, claims, ledgers and the releases themselves read it.
+        """
         self.check()
         if self.noise is None:
             return ()
         k = number_of_queries(self.queries, public_rows)
         if self.level == "L1":
-            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True),)
+            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True, purpose="final model"),)
         # Always as many voters as agreed: a subset without rows votes too, so that nobody's size shows.
-        return (Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions
+        each = Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency)
+        return tuple(replace(each, purpose=f"student {s + 1}", stream=s) for s in range(self.partitions))
 
     def price(self, *, public_rows: int, classes: int, parties: int, delta: float) -> Price | None:
         """ε of a run before it is run, None without noise; at L2 every party pays the same (Theorem 4)."""
@@ -124,10 +128,6 @@ class FedKT(Algorithm):
             return None
         # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
         return price_together(releases, delta, adaptive=self.counts, first=len(releases))
-
-    def count_noise(self, public_rows: int) -> GaussianCounts | None:
-        """The noise on a party's class counts, None where none are sent with noise."""
-        return None
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
@@ -188,9 +188,11 @@ class FedKT(Algorithm):
             )
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
-        noise = self.noise if self.level == "L2" else None
+        releases: Sequence[Release | None] = [None] * self.partitions
+        if self.level == "L2":
+            releases = self.releases(public_rows=count_rows(party.public), classes=len(party.classes), parties=1)
         return [
-            Lesson(party, partition, chosen, self.subsets, noise, queries, self.adjacency)
+            Lesson(party, partition, chosen, self.subsets, releases[partition], queries)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
@@ -286,14 +288,8 @@ class FedKT(Algorithm):
             votes = self.plain_votes(server, heard)
             voters = int(votes[0].sum())
         # A ledger of its own: what students say is bare at L0, and costs nothing more at L2 (post-processing).
-        labels = Ledger().release(
-            lambda: votes,
-            None,
-            queries=len(votes),
-            voters=voters,
-            classes=len(server.classes),
-            unit="party",
-            rng=server.rng(0, TIES),
+        labels = Ledger().release_bare(
+            lambda: votes, queries=len(votes), voters=voters, classes=len(server.classes), rng=server.rng(0, TIES)
         )
         describe(server, votes, labels, voters)
         warn_of_lost_classes(server, votes, labels)
@@ -310,18 +306,10 @@ class FedKT(Algorithm):
                 server.diary.bare_votes.append(votes)
             return votes
 
-        labels = server.ledger.release(
-            count,
-            self.noise,
-            queries=len(queries),
-            voters=len(heard),
-            classes=len(server.classes),
-            unit=UNITS["L1"],
-            abstentions=True,
-            rng=server.noise_rng(),
-            purpose="final model",
-            noise_key=fingerprint(server.noise_seed, 0),
+        (release,) = self.releases(
+            public_rows=count_rows(server.public), classes=len(server.classes), parties=len(heard)
         )
+        labels = server.ledger.release(count, release, rng=server.noise_rng(), noise_seed=server.noise_seed)
         return labels, queries
 
     def plain_votes(self, server: Server, heard: Sequence[Heard]) -> Votes:

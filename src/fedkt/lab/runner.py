@@ -28,6 +28,7 @@ from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Noise, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.privacy.ledger import known_level
+from fedkt.privacy.mechanisms import USUAL
 from fedkt.report import Report, accuracies, versions
 from fedkt.system.parallel import Progress, cpu_clock
 
@@ -78,19 +79,17 @@ def run(
         mu=full.mu,
         learning_rate=full.learning_rate,
     )
-    price = on_counts = None
+    price = None
     if isinstance(algorithm, FedKT):
         algorithm.check()
         price = algorithm.price(
             public_rows=len(data.X_public), classes=len(data.classes), parties=len(sizes), delta=full.delta
         )
-        on_counts = algorithm.count_noise(len(data.X_public))
     promise = statement(
         full.level,
         price,
         reproducible_noise=price is not None,
         counts=getattr(algorithm, "counts", False),
-        count_noise=on_counts,
     )
     cautioned = cautions(full.level, price, sizes)
     for each in cautioned:
@@ -210,7 +209,7 @@ def chosen_noise(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
     return calibrated(
-        setting.mechanism or "gaussian",
+        setting.mechanism or USUAL,
         level=setting.level,
         epsilon=setting.epsilon,
         delta=setting.delta,

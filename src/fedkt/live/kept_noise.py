@@ -111,7 +111,7 @@ def ledger_at(plan: Plan, asked: Path | None) -> Path | None:
     return asked
 
 
-def open_ledger(plan: Plan, path: Path) -> Ledger:
+def server_ledger(plan: Plan, path: Path) -> Ledger:
     """The server's ledger under the plan's budget."""
     assert plan.privacy is not None
     return Ledger(

@@ -16,11 +16,12 @@ from fedkt.bundle import pack
 from fedkt.bundle.signing import SigningKey
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Diary, Party
+from fedkt.live.claims import claim_for
 from fedkt.live.keys import check_key, read_key, write_keys
 from fedkt.live.outbox import check_issue, issue_in, lower_issue, packed_issue, sent_before
 from fedkt.live.records import check_identity, data_digest, read_records
 from fedkt.live.shelf import ROWS, WORK, Shelf, Steps, claim_shelf, clear, working_for
-from fedkt.live.spending import check_limits, claim_for, ledger_path, paid
+from fedkt.live.spending import check_limits, ledger_path, paid
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger
 from fedkt.system.files import write_atomically

@@ -25,7 +25,7 @@ from fedkt.federation import Diary, Server, seed_for
 from fedkt.live.claims import dearest, largest_total
 from fedkt.live.final_file import write_final, write_signed
 from fedkt.live.inbox import Arrival, gather, not_enough, passed_over, without_reasons
-from fedkt.live.kept_noise import KeptNoise, bare_reasons, kept_noise, ledger_at, open_ledger
+from fedkt.live.kept_noise import KeptNoise, bare_reasons, kept_noise, ledger_at, server_ledger
 from fedkt.live.measure import Scores, labelled_rows, measure
 from fedkt.models.exchange import OnnxModel, to_onnx
 from fedkt.models.onnx_rules import Limits
@@ -159,7 +159,7 @@ def opened(plan: Plan, path: Path, diary: Diary) -> Ledger:
             f"{path.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
             "--ledger, or they are not counted."
         )
-    return open_ledger(plan, path)
+    return server_ledger(plan, path)
 
 
 def held_vote(plan: Plan, server: Server, heard: Sequence[Bundle], needed: int, ledger: Path | None) -> Vote:
@@ -181,7 +181,6 @@ def held_vote(plan: Plan, server: Server, heard: Sequence[Bundle], needed: int, 
         total_epsilon=total,
         releases=releases,
         counts=plan.counts,
-        count_noise=plan.count_noise(),
     )
     width, classes = server.public.shape[1], len(plan.classes)
     try:

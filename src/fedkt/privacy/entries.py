@@ -165,7 +165,7 @@ class Spending:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields of a line."""
-        scale = {name: float(value) for name, value in self.release.noise.scale.items()}
+        scale = {name: float(value) for name, value in sorted(self.release.noise.scale.items())}
         return {"who": self.who, **release_fields(self.release), "scale": scale, "plan": self.plan}
 
 

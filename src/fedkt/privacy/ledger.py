@@ -86,7 +86,7 @@ class Ledger:
         """
         self._reserve(release, noise_seed)
         self.releases.append(release)
-        labels = release.noise.labels(counted(count, release.queries, release.voters, release.classes), rng)
+        labels = release.noise.labels(self._counted(count, release.queries, release.voters, release.classes), rng)
         self._hold(release, noise_seed, labels)
         return labels
 
@@ -95,7 +95,7 @@ class Ledger:
     ) -> Labels:
         """The bare winners of a vote, ties broken at random, NO_VOTE where nobody voted: nothing is promised."""
         self.bare += queries
-        return winners(counted(count, queries, voters, classes), rng)
+        return winners(self._counted(count, queries, voters, classes), rng)
 
     def release_counts(
         self, count: Callable[[], ArrayLike], release: Release, *, rng: Source, noise_seed: int | None = None
@@ -143,15 +143,13 @@ class Ledger:
         if noise_seed is not None and self.hold is not None:
             self.hold(release.noise_key(noise_seed), digest_of(given))
 
-
-def counted(count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
-    """The votes, refused unless they are those that were asked for."""
-    votes = np.asarray(count())
-    if votes.shape != (queries, classes):
-        raise PrivacyError(f"Asked for votes of shape {(queries, classes)}, counted {votes.shape}.")
-    if queries and int(votes.sum(axis=1).max()) > voters:
-        raise PrivacyError(f"More votes were counted than there are voters ({voters}). Nothing was released.")
-    return votes
+    def _counted(self, count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
+        votes = np.asarray(count())
+        if votes.shape != (queries, classes):
+            raise PrivacyError(f"Asked for votes of shape {(queries, classes)}, counted {votes.shape}.")
+        if queries and int(votes.sum(axis=1).max()) > voters:
+            raise PrivacyError(f"More votes were counted than there are voters ({voters}). Nothing was released.")
+        return votes
 
 
 def digest_of(given: Labels) -> str:

@@ -110,7 +110,7 @@ def print_entries(title: str, entries: list[Entry]) -> None:
         table.add_column(column, justify="right" if column == "labels" else "left")
     for entry in entries:
         release = entry.release
-        scale = ", ".join(f"{name} {value:.5g}" for name, value in release.noise.scale.items())
+        scale = ", ".join(f"{name} {value:.5g}" for name, value in entry.as_dict()["scale"].items())
         cells = (
             str(entry.number),
             entry.time[:16].replace("T", " "),

@@ -122,6 +122,7 @@ class Ledger:
         return price_together(self.releases, self.delta)
 
     def _reserve(self, release: Release, noise_seed: int | None) -> None:
+        spending = Spending(who=self.owner, release=release.keyed(noise_seed), plan=self.plan)
         limit = math.inf if self.budget is None else self.budget
         if self.file is None:
             cost = price_together([*self.releases, release], self.delta).epsilon
@@ -132,7 +133,6 @@ class Ledger:
                     "fewer queries or add more noise."
                 )
             return
-        spending = Spending(who=self.owner, release=release.keyed(noise_seed), plan=self.plan)
         self.file.refresh()
         before = self.file.spent(who=self.owner, plan=self.plan)
         if noise_seed is not None and any(entry.is_same(spending) for entry in before):

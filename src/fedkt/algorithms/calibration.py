@@ -119,10 +119,10 @@ def calibrated(
     else:
         voters, asked, abstentions = subsets, partitions * queries, False
 
-    def smallest(kept: float) -> Noise:
+    def smallest(budget: float) -> Noise:
         return smallest_noise(
             mechanism,
-            epsilon=kept,
+            epsilon=budget,
             delta=delta,
             queries=asked,
             voters=voters,
@@ -158,36 +158,36 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
     """What a user should hear before trusting a price."""
     if price is None:
         return ()
-    told = []
+    notes = []
     if price.epsilon > USELESS_EPSILON:
         whom = f"With {len(party_rows)} parties a party" if level == "L1" else "A record"
         remedy = "more parties, " if level == "L1" else "more subsets, "
-        told.append(
+        notes.append(
             f"{whom} is hardly protected: epsilon is {rounded_up(price.epsilon)}. Useful protection needs {remedy}more "
             "noise or fewer queries."
         )
     elif level == "L1" and len(party_rows) < FEW_PARTIES:
-        told.append(
+        notes.append(
             f"With {len(party_rows)} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
             "their votes: expect labels little better than chance. Party-level privacy needs many parties."
         )
     elif level == "L2" and price.release.noise.has_win_probability:
-        kept = float(price.release.noise.win_probability(price.release.voters))
-        if kept < DROWNED:
-            told.append(
+        survives = float(price.release.noise.win_probability(price.release.voters))
+        if survives < DROWNED:
+            notes.append(
                 f"The noise drowns the votes: where all {price.release.voters} teachers of a party agree, their label "
-                f"survives against one other class in {kept:.0%} of the cases. Useful labels need more subsets, fewer "
+                f"survives against one other class in {survives:.0%} of the cases. Useful labels need more subsets, fewer "
                 "queries or a larger epsilon."
             )
     units = len(party_rows) if level == "L1" else sum(party_rows)
     if price.delta > 1 / units:
-        told.append(
+        notes.append(
             f"delta {price.delta:g} is larger than one in {units} {'parties' if level == 'L1' else 'rows'}: it allows "
             "to reveal one of them entirely. Choose a smaller delta."
         )
     elif price.delta >= LARGE_DELTA:
-        told.append(
+        notes.append(
             f"delta {price.delta:g} is a chance of {price.delta:.2g} that nothing at all is protected. Choose one well "
             "below one in the number of rows of a party, say 1e-5."
         )
-    return tuple(told)
+    return tuple(notes)

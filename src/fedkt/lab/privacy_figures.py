@@ -91,7 +91,7 @@ def priced(asking: Asking, progress: Callable[[int, int], None] | None = None) -
     return sorted(found, key=lambda line: line.epsilons[-1])
 
 
-def colour_of(line: Line) -> str:
+def line_colour(line: Line) -> str:
     """The colour of a noise, or that of the paper's formula."""
     names = sorted(calibrated_alone())
     return COLOURS[names.index(line.name) % len(COLOURS)] if line.name in names else PURPLE
@@ -169,7 +169,7 @@ def draw_cost(lines: Sequence[Line], asking: Asking) -> Figure:
     axes.set_ylabel("privacy lost (ε)")
     for line in lines:
         style = (0, (4, 2)) if line.name == "paper" else "solid"
-        axes.plot(line.queries, line.epsilons, color=colour_of(line), linewidth=2.0, linestyle=style, zorder=3)
+        axes.plot(line.queries, line.epsilons, color=line_colour(line), linewidth=2.0, linestyle=style, zorder=3)
     label_lines(axes, lines, asking)
     return figure
 
@@ -195,7 +195,7 @@ def label_lines(axes: Axes, lines: Sequence[Line], asking: Asking) -> None:
             annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-",
-                "color": colour_of(line),
+                "color": line_colour(line),
                 "linewidth": 1.4,
                 "shrinkA": 2,
                 "shrinkB": 0,

@@ -21,7 +21,7 @@ from fedkt.live.keys import check_key, read_key, write_keys
 from fedkt.live.outbox import check_issue, issue_in, lower_issue, packed_issue, sent_before
 from fedkt.live.records import check_identity, data_digest, read_records
 from fedkt.live.shelf import ROWS, WORK, Shelf, Steps, claim_shelf, clear, working_for
-from fedkt.live.spending import check_limits, ledger_path, paid
+from fedkt.live.spending import check_limits, ledger_path, pay
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger
 from fedkt.system.files import write_atomically
@@ -108,7 +108,7 @@ def run_party(
         door = Ledger()
         if ledger is not None and claim is not None:
             size = len(records.y)
-            door, claim = paid(plan, name, claim, own, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
+            door, claim = pay(plan, name, claim, own, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
         shelf = Shelf(folder, rows, plan.n_outputs, diary, soft=plan.soft, must_be_soft=plan.background_class)
         finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
         if finished:

@@ -120,7 +120,7 @@ def spend(ledger: Ledger, plan: Plan, noise_seed: int) -> bool:
     return True
 
 
-def paid(
+def pay(
     plan: Plan,
     name: str,
     claim: Claim,

@@ -48,7 +48,7 @@ class Privacy(Part):
         return make_noise(self.mechanism, self.scale)
 
 
-def settled(
+def privacy_table(
     given: Mapping[str, Any],
     *,
     level: str,

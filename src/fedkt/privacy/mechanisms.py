@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.confident import ConfidentGaussian
@@ -13,12 +12,12 @@ from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.noise import Noise
 
 NOISES: dict[str, type[Noise]] = {
-    "laplace": Laplace,
-    "gaussian": Gaussian,
-    "gumbel": Gumbel,
-    "confident-gaussian": ConfidentGaussian,
+    Laplace.name: Laplace,
+    Gaussian.name: Gaussian,
+    Gumbel.name: Gumbel,
+    ConfidentGaussian.name: ConfidentGaussian,
 }
-COUNTS: dict[str, type[Noise]] = {"gaussian-counts": GaussianCounts}
+COUNTS: dict[str, type[Noise]] = {GaussianCounts.name: GaussianCounts}
 """Noise on counts that are released themselves, beside a vote: a plan's or a ledger's, nobody's choice for votes."""
 USUAL = Gaussian.name
 """The noise that an ε is kept with where nobody chose another."""
@@ -59,13 +58,13 @@ def calibrated_alone() -> tuple[str, ...]:
     return tuple(name for name, noise in NOISES.items() if not noise.given())
 
 
-def noise_of_given(given: Mapping[str, Any]) -> str | None:
-    """The noise that alone has one of these parameters to be chosen (a threshold, say); None where none has."""
-    return next((name for name, noise in NOISES.items() if set(noise.given()) & set(given)), None)
+def noise_of_given() -> dict[str, str]:
+    """The noise of each parameter that no calibration finds, a threshold, say: enough to tell which noise is meant."""
+    return {each: name for name, noise in NOISES.items() for each in noise.given()}
 
 
 def noise_of_scale() -> dict[str, str]:
-    """The noise that each parameter is the only one of: enough to tell which noise is meant."""
+    """The noise that each parameter is the only one of: enough to tell it too."""
     single = {name: noise.parameters() for name, noise in NOISES.items()}
     return {names[0]: name for name, names in single.items() if len(names) == 1}
 

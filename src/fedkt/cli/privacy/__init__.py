@@ -10,7 +10,7 @@ app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
-def group() -> None:
+def privacy_group() -> None:
     """Price, choose, audit and look up the noise of a private run.
 
     [bold]Examples[/bold]

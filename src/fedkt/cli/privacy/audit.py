@@ -54,7 +54,6 @@ def run_audit(
 
       fedkt privacy audit --bare
     """
-    from fedkt.cli.output import print_json
     from fedkt.privacy import Release
     from fedkt.privacy.accountant import price
     from fedkt.privacy.audit import attack
@@ -72,10 +71,7 @@ def run_audit(
         fault=fault,  # type: ignore[arg-type]
         bare=bare,
     )
-    if as_json:
-        print_json(as_json_values(found))
-    else:
-        print_audit(found)
+    print_audit(found, as_json=as_json)
     raise typer.Exit(int(found.broken))
 
 
@@ -91,16 +87,15 @@ def audited_noise(
 ) -> Noise:
     """The noise of a given scale, or the smallest one for the ε."""
     from fedkt.privacy.calibrate import smallest_noise
-    from fedkt.privacy.mechanisms import NOISES, USUAL, noise_of_given
+    from fedkt.privacy.mechanisms import USUAL, noise_of_given
 
-    chosen = {name for noise in NOISES.values() for name in noise.given()}
-    scaled = [name for name in scale if name not in chosen]
+    scaled = [name for name in scale if name not in noise_of_given()]
     if epsilon is not None and scaled:
         raise ConfigurationError(f"Give either --epsilon or a scale, got both (--{', --'.join(scaled)}).")
     if scaled:
         return words.noise_of(mechanism, tuple(scale.items()))
     return smallest_noise(
-        mechanism or noise_of_given(scale) or USUAL,
+        mechanism or (words.mechanism_of(None, scale) if scale else USUAL),
         epsilon=2.0 if epsilon is None else epsilon,
         delta=delta,
         queries=queries,
@@ -111,7 +106,7 @@ def audited_noise(
     )
 
 
-def as_json_values(found: Audit) -> dict[str, object]:
+def audit_figures(found: Audit) -> dict[str, object]:
     """The audit as JSON."""
     return {
         "holds": not found.broken,
@@ -128,10 +123,14 @@ def as_json_values(found: Audit) -> dict[str, object]:
     }
 
 
-def print_audit(found: Audit) -> None:
-    """The audit in words."""
+def print_audit(found: Audit, *, as_json: bool) -> None:
+    """The audit in words, or as JSON."""
+    from fedkt.cli.output import print_json
     from fedkt.privacy.statement import rounded_up
 
+    if as_json:
+        print_json(audit_figures(found))
+        return
     claim, trials = found.claim, found.trials
     release = claim.release
     noise = words.noise_in_words(release.noise)

@@ -50,19 +50,14 @@ def calibrate(
 
       fedkt privacy calibrate --epsilon 2 --voters 50 --most-queries --sigma 40
     """
-    from fedkt.privacy.mechanisms import NOISES
+    from fedkt.privacy.mechanisms import noise_of_given
 
     scale = options.scale(
         gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
     )
     whom = words.unit_of(unit)
-    public: dict[str, Any] = {
-        "delta": delta,
-        "voters": voters,
-        "classes": classes,
-        "unit": whom,
-        "abstentions": words.abstain(abstentions, whom),
-    }
+    public = {"delta": delta, "voters": voters, "classes": classes, "unit": whom}
+    public["abstentions"] = words.abstain(abstentions, whom)
     lead = words.margin_of(margin, voters)
     if most_queries:
         if queries is not None:
@@ -72,7 +67,7 @@ def calibrate(
     if queries is None:
         raise ConfigurationError("How many queries? Pass --queries 40, or --most-queries with a noise scale.")
     fixed = dict(scale)
-    if set(fixed) - {name for noise in NOISES.values() for name in noise.given()}:
+    if set(fixed) - set(noise_of_given()):
         raise ConfigurationError(
             f"calibrate finds the scale: leave --{', --'.join(sorted(fixed))} out, or ask for --most-queries with it."
         )
@@ -118,7 +113,7 @@ def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float]
     own = fixed if noise_class(name).given() else {}
     least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
     # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
-    short, long = (price_of(each, queries, public) for each in (least.rounded(), least))
+    short, long = (price_at(each, queries, public) for each in (least.rounded(), least))
     return short if short.epsilon <= epsilon else long
 
 
@@ -191,7 +186,7 @@ def show_most(
 
     noise = words.noise_of(mechanism, scale)
     most = most_queries(noise, epsilon=epsilon, **public)
-    price = price_of(noise, most, public)
+    price = price_at(noise, most, public)
     chance = chance_right(noise, words.counts_at(margin, public["voters"], public["classes"]))
     if as_json:
         print_json(
@@ -215,7 +210,7 @@ def show_most(
         words.say(words.meaning(price))
 
 
-def price_of(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
+def price_at(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
     """What so many queries with this noise cost."""
     from fedkt.privacy import Release
     from fedkt.privacy.accountant import price

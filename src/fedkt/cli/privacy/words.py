@@ -59,9 +59,11 @@ def mechanism_of(mechanism: str | None, scale: dict[str, float]) -> str:
     """The mechanism named, or the one that has the scale given; refused where neither says."""
     from fedkt.privacy.mechanisms import noise_of_given, noise_of_scale
 
-    known = mechanism or noise_of_given(scale)
-    if known is not None:
-        return known
+    if mechanism is not None:
+        return mechanism
+    of_given = [noise for name, noise in noise_of_given().items() if name in scale]
+    if of_given:
+        return of_given[0]
     single = noise_of_scale()
     meant = [single[name] for name in scale if name in single]
     if len(meant) != 1:

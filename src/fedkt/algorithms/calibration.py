@@ -172,12 +172,12 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
             "their votes: expect labels little better than chance. Party-level privacy needs many parties."
         )
     elif level == "L2" and price.release.noise.has_win_probability:
-        survives = float(price.release.noise.win_probability(price.release.voters))
-        if survives < DROWNED:
+        chance = float(price.release.noise.win_probability(price.release.voters))
+        if chance < DROWNED:
             notes.append(
                 f"The noise drowns the votes: where all {price.release.voters} teachers of a party agree, their label "
-                f"survives against one other class in {survives:.0%} of the cases. Useful labels need more subsets, fewer "
-                "queries or a larger epsilon."
+                f"survives against one other class in {chance:.0%} of the cases. Useful labels need more subsets, "
+                "fewer queries or a larger epsilon."
             )
     units = len(party_rows) if level == "L1" else sum(party_rows)
     if price.delta > 1 / units:

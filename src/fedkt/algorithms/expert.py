@@ -152,10 +152,10 @@ class ExpertFedKT(FedKT):
 
         if self.level == "L0":
             return tuple(int(each) for each in count())
-        releases = self.releases(public_rows=count_rows(party.public), classes=n_classes, parties=1)
-        release = next((each for each in releases if not each.noise.for_votes), None)
-        if release is None:
+        public_rows = count_rows(party.public)
+        if self.count_noise(public_rows) is None:
             raise PrivacyError(f"Class counts leave at level {self.level} with noise only, and there is none.")
+        *_, release = self.releases(public_rows=public_rows, classes=n_classes, parties=1)
         rng = party.noise_rng(release.stream)
         return party.ledger.release_counts(count, release, rng=rng, noise_seed=party.noise_seed)
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from expert_labels import Task, from_dataset, make_missing, taught
 
-from fedkt.algorithms import ExpertFedKT
-from fedkt.algorithms.expert import doubted
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.voting.expert import doubt
 from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
 from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 def noticed(task: Task, seed: int) -> dict[str, float]:
     """Misfits when all are honest, and when one gives its rows to its rarest class."""
-    opinions, counts = taught(task, ExpertFedKT(task.model))
+    opinions, counts = taught(task, FedKT(task.model, voting="expert"))
     honest = misfits(task, opinions, counts)
     caught = first = 0
     for liar, own in enumerate(counts):
@@ -75,7 +75,7 @@ def noticed(task: Task, seed: int) -> dict[str, float]:
 def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
     """How far each party's counts are from what its students say, if these are the counts they give."""
     mute = task.model in ONLY_NAMES_A_CLASS
-    heard = [doubted(said, own) if mute else said for said, own in zip(opinions, normalise_rows(counts), strict=True)]
+    heard = [doubt(said, own) if mute else said for said, own in zip(opinions, normalise_rows(counts), strict=True)]
     pooled = pooled_posterior(heard, shares_of(counts))
     return np.array([misfit(said, own, pooled, counts.sum(axis=0)) for said, own in zip(heard, counts, strict=True)])
 

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from fedkt.algorithms import ExpertFedKT, FedKT
-from fedkt.algorithms.expert import counted, doubted
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.lesson import Lesson
+from fedkt.algorithms.voting import Expert
+from fedkt.algorithms.voting.expert import class_counts, doubt
 from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
 from fedkt.data.partition import partition as deal
@@ -120,21 +122,24 @@ def made_up(seed: int, kind: str, model: str = "logistic") -> Task:
     return Task(model, lambda: parties, Server(public, (0, 1), seed_for(seed, "the server")), truth)
 
 
-class StudentsOfLabels(ExpertFedKT):
+class StudentsOfLabels(Expert):
     """Expert voting whose students learn the class that their teachers find likeliest."""
 
-    lessons = FedKT.lessons
+    def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
+        """The plain ones."""
+        return plain
 
 
-def taught(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
+def taught(task: Task, algorithm: FedKT) -> tuple[list[np.ndarray], np.ndarray]:
     """What the students say of the public rows, and the parties' counts."""
     parties = task.parties()
     for party in parties:
         party.shelf.clear()
     with one_thread():
         bundles = [bundle for bundle, _ in run_parties(algorithm, parties, None, jobs=1, progress=None)]
-        voting, opinions = algorithm.opinions(task.server, bundles)
-    return opinions, counted(voting)
+        answers = algorithm.student_answers(task.server, bundles)
+    opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
+    return opinions, class_counts(answers.bundles)
 
 
 def right_labels(task: Task, seed: int) -> dict[str, float]:
@@ -147,12 +152,12 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
         pooled = pooled_posterior(said, shares_of(numbers))
         return right(pooled if calibrated else limit_label_drift(pooled)[0])
 
-    algorithm = ExpertFedKT(task.model)
+    algorithm = FedKT(task.model, voting="expert")
     opinions, counts = taught(task, algorithm)
-    as_it_is = partial(weighed, calibrated=algorithm.calibrated())
-    of_labels, _ = taught(task, StudentsOfLabels(task.model))
+    as_it_is = partial(weighed, calibrated=algorithm.voting.calibrated(algorithm))
+    of_labels, _ = taught(task, FedKT(task.model, voting=StudentsOfLabels()))
     hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
-    named = [doubted(said, own) for said, own in zip(hard, normalise_rows(counts), strict=True)]
+    named = [doubt(said, own) for said, own in zip(hard, normalise_rows(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
     each = np.arange(len(counts))[:, None]
     fooled = [as_it_is(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]

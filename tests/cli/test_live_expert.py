@@ -10,12 +10,13 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from fedkt.bundle import pack, unpack
+from fedkt.bundle import Expected, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
 from fedkt.live.inbox import look
 from fedkt.live.inspection import describe_file
+from fedkt.live.mailbox import file_at
 from fedkt.live.measure import labels_of
-from fedkt.live.party import capped
+from fedkt.live.party import scale_down
 from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.plan import read_plan
@@ -39,15 +40,8 @@ def federation(tmp_path_factory):
 def bundle_of(folder, name):
     plan = read_plan(folder / "plan.toml")
     data = (folder / "inbox" / f"{name}.fedkt").read_bytes()
-    return unpack(
-        data,
-        source=name,
-        plan=plan.digest,
-        classes=plan.classes,
-        n_features=plan.columns.n_features,
-        counts=True,
-        soft=True,
-    )
+    agreed = {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features}
+    return unpack(data, source=name, expected=Expected(**agreed, counts=True, soft=True))
 
 
 def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federation):
@@ -75,7 +69,7 @@ def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federatio
 def test_a_server_knows_from_the_plan_whose_students_are_as_sure_as_they_should_be(federation):
     """The plan says trees, for the south logistic regression and for the west naive Bayes."""
     plan = read_plan(federation / "plan.toml")
-    known = {name: look(plan, federation / "inbox" / f"{name}.fedkt").bundle.calibrated for name in NAMES}
+    known = {name: look(plan, *file_at(federation / "inbox" / f"{name}.fedkt")).bundle.calibrated for name in NAMES}
     assert known == {"north": True, "south": True, "west": False}
 
 
@@ -89,13 +83,13 @@ def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monk
 
 def test_a_server_gives_each_party_its_part_of_the_time(federation, monkeypatch):
     monkeypatch.setattr("fedkt.live.inbox.Limits", lambda: Limits(run_cpu_seconds=300))
-    (student,) = look(read_plan(federation / "plan.toml"), federation / "inbox" / "north.fedkt").bundle.models
+    (student,) = look(read_plan(federation / "plan.toml"), *file_at(federation / "inbox" / "north.fedkt")).bundle.models
     assert student.limits.party_cpu_seconds == 100
 
 
 def test_a_bundle_with_counts_can_be_looked_into(federation):
     for more in ((), (federation / "plan.toml",)):
-        seen = describe_file(federation / "inbox" / "north.fedkt", *map(read_plan, more))
+        seen = describe_file(*file_at(federation / "inbox" / "north.fedkt"), *map(read_plan, more))
         assert sum(seen["counts"]) == 60
         assert "refused" not in seen["models"][0]
 
@@ -234,11 +228,11 @@ def test_a_party_with_more_rows_than_it_may_tell_of_is_told_before_it_trains(tmp
 
 @pytest.mark.parametrize("counts", [(70, 20), (61, 0), (60, 0), (3, 4)])
 def test_noise_never_makes_a_party_tell_of_more_rows_than_it_may(counts):
-    told = capped(counts, 60)
+    told = scale_down(counts, 60)
     assert sum(told) <= 60
     assert told == counts or sum(counts) > 60
-    assert capped(counts, None) == counts
-    assert capped(None, 60) is None
+    assert scale_down(counts, None) == counts
+    assert scale_down(None, 60) is None
 
 
 def test_an_epsilon_is_also_a_budget(tmp_path):
@@ -271,7 +265,7 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
     build(tmp_path)
     new_plan(tmp_path, "--force", "--voting", "expert-no-counts", "--rows", "north=60")
     plan = read_plan(tmp_path / "plan.toml")
-    assert (plan.partitions, plan.subsets, plan.n_outputs) == (1, 1, 3)
+    assert (plan.partitions, plan.subsets, plan.expected.n_outputs) == (1, 1, 3)
     said = " ".join(plan.explain().split())
     assert "two teachers" in said
     assert "about how many rows of each label" in said
@@ -279,13 +273,13 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
         party(tmp_path, name)
     agreed = {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features, "soft": True}
     data = (tmp_path / "inbox" / "north.fedkt").read_bytes()
-    sent = unpack(data, source="north", **agreed, background_class=True)
+    sent = unpack(data, source="north", expected=Expected(**agreed, background_class=True))
     assert sent.counts is None
     assert sent.models[0].n_classes == 3
     with pytest.raises(BundleError, match="refused"):
-        unpack(data, source="north", **agreed)
+        unpack(data, source="north", expected=Expected(**agreed))
     for more in ((), (tmp_path / "plan.toml",)):
-        seen = describe_file(tmp_path / "inbox" / "north.fedkt", *map(read_plan, more))
+        seen = describe_file(*file_at(tmp_path / "inbox" / "north.fedkt"), *map(read_plan, more))
         assert "refused" not in seen["models"][0]
     made = json.loads(server(tmp_path, "--test", tmp_path / "test.csv", "--json").out)
     assert made["accuracy"] > 0.85

@@ -29,7 +29,7 @@ from fedkt.lab.traffic import (
 )
 from fedkt.lab.words import difference_in_words, human_bytes
 from fedkt.privacy.statement import rounded_up
-from fedkt.report import Report, weights_in_words
+from fedkt.report import Report, protects_parties, weights_in_words
 
 
 def percent(value: float | None) -> str:
@@ -207,11 +207,13 @@ def write_curve(path: Path | None, reports: Sequence[Report], *, quiet: bool) ->
 def write_report(
     path: Path | None, setting: Setting, reports: Sequence[Report], *, data_dir: Path | None, quiet: bool
 ) -> None:
-    """The HTML page, with the picture of who holds what."""
+    """The HTML page, with the picture of who holds what where that may be told."""
     if path is None:
         return
-    data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
-    bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes)
+    bubbles = None
+    if not protects_parties(setting.level):
+        data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
+        bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes)
     write_page(path, reports, title=f"fedkt on {setting.dataset}", partition_svg=bubbles)
     if not quiet:
         stdout.print(f"Report: {path}")

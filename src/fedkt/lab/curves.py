@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.svg import GRID, as_svg, colour_of, drawing, name_of, picture_kind, save_picture, shortened
-from fedkt.lab.traffic import BOUNDS, Curve, curves, kind
+from fedkt.lab.names import card_of, name_of
+from fedkt.lab.svg import GRID, as_svg, colour_of, drawing, picture_kind, save_picture, shortened
+from fedkt.lab.traffic import Curve, communicates, curves
 from fedkt.lab.words import human_bytes
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from fedkt.lab.setting import Setting
     from fedkt.report import Report
 
-MARKERS = {"fedkt": "D", "fedkt-prox": "o", "fedavg": "s", "fedprox": "^", "scaffold": "v", "feddf": "h", "pfnm": "X"}
-"""Shapes, so that lines are told apart without their colours."""
 WIDTH, HEIGHT = 8.0, 3.5
 LOGARITHMIC = 15.0
 """How many times the cheapest point the dearest must cost before megabytes are drawn by powers of ten."""
@@ -192,12 +191,13 @@ def label_powers(axes: Axes, low: float, high: float) -> None:
 
 def has_price(curve: Curve) -> bool:
     """Whether an algorithm sends something, and its bytes were measured."""
-    return curve.bytes_so_far is not None and kind(curve.algorithm) not in BOUNDS
+    return curve.bytes_so_far is not None and communicates(curve.algorithm)
 
 
 def marker_of(curve: Curve) -> str:
     """The shape of an algorithm."""
-    return MARKERS.get(kind(curve.algorithm), "*")
+    card = card_of(curve.algorithm)
+    return "*" if card is None or card.marker is None else card.marker
 
 
 def describe(found: Sequence[Curve]) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
+from fedkt.lab.names import name_of
 from fedkt.lab.svg import (
     BLUE,
     GRID,
@@ -23,7 +24,6 @@ from fedkt.lab.svg import (
     as_svg,
     colour_of,
     drawing,
-    name_of,
     save_picture,
     shortened,
 )

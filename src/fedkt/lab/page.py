@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fedkt.errors import ConfigurationError
 from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.figures import accuracy_bars, vote_histograms
-from fedkt.lab.svg import made_unique, name_of
+from fedkt.lab.names import name_of, rival_of, summary_of
+from fedkt.lab.svg import made_unique
 from fedkt.lab.traffic import (
     TRAFFIC_HEAD,
     curves,
@@ -39,27 +40,6 @@ if TYPE_CHECKING:
     from fedkt.lab.results import Summary
     from fedkt.report import Report
 
-WHAT_IT_IS = {
-    "fedkt": "one message from each party",
-    "solo": "each party alone; mean over the parties",
-    "pate": "upper bound: needs all rows in one place",
-    "centralised": "upper bound: needs all rows in one place",
-    "fedavg": "averages of weights",
-    "fedprox": "averages of weights held near the last ones",
-    "scaffold": "averages of weights with control variates",
-    "feddf": "averages of weights, distilled on the public rows",
-    "pfnm": "one round, neurons matched",
-    "fedkt-prox": "FedKT, then rounds of FedProx",
-    "fedkt-expert": "one message, parties weighed by their class counts",
-    "fedkt-expert-no-counts": "one message, students say which rows are not their party's",
-    "pate-soft": "upper bound: needs all rows in one place",
-}
-COMPARED_WITH = {
-    "solo": "a party alone on average",
-    "pate": "PATE on the pooled rows",
-    "pate-soft": "PATE with soft labels on the pooled rows",
-    "centralised": "training on the pooled rows",
-}
 PARTITIONS_IN_WORDS = {
     "dirichlet": "each class dealt out in Dirichlet(β) shares",
     "balanced": "Dirichlet(β) shares, parties of nearly equal size",
@@ -264,7 +244,7 @@ def compared(lead: Summary, other: Summary, measured: Sequence[Report]) -> str:
     from fedkt.lab.results import paired_points
 
     points = 100 * (lead.mean_accuracy - other.mean_accuracy)
-    with_whom = COMPARED_WITH.get(other.algorithm, name_of(other.algorithm))
+    with_whom = rival_of(other.algorithm)
     if abs(points) < 0.05:
         return f"That is as much as {with_whom}."
     apart = paired_points(*([each for each in measured if each.algorithm == one.algorithm] for one in (lead, other)))
@@ -279,7 +259,7 @@ def table_row(summary: Summary) -> Row:
     several = len(summary.seeds) > 1
     return Row(
         name=name_of(summary.algorithm),
-        what=WHAT_IT_IS.get(summary.algorithm.split(" ")[0], ""),
+        what=summary_of(summary.algorithm),
         accuracy=with_spread(summary.accuracy, several),
         balanced=with_spread(summary.balanced_accuracy, several),
         labels=with_spread(summary.label_accuracy, several),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedkt.errors import ConfigurationError
+from fedkt.lab.names import card_of
 from fedkt.system.files import write_atomically
 
 if TYPE_CHECKING:
@@ -21,37 +22,17 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
 BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
 INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
-COLOURS = {
-    "fedkt": BLUE,
-    "solo": ORANGE,
-    "pate": GREEN,
-    "centralised": PURPLE,
-    "fedavg": RED,
-    "fedprox": SKY,
-    "scaffold": INK,
-    # What has rounds is a line, what has none a dashed one: these two may share a colour with the latter.
-    "feddf": GREEN,
-    "fedkt-prox": BLUE,
-    "pfnm": "#8C564B",
-    "fedkt-expert": RED,
-    "fedkt-expert-no-counts": PURPLE,
-    "pate-soft": "#8C564B",
+PALETTE = {
+    "blue": BLUE,
+    "sky": SKY,
+    "orange": ORANGE,
+    "green": GREEN,
+    "purple": PURPLE,
+    "red": RED,
+    "brown": "#8C564B",
+    "ink": INK,
 }
-NAMES = {
-    "fedkt": "FedKT",
-    "solo": "Solo",
-    "pate": "PATE",
-    "centralised": "Centralised",
-    "fedavg": "FedAvg",
-    "fedprox": "FedProx",
-    "scaffold": "SCAFFOLD",
-    "feddf": "FedDF",
-    "fedkt-prox": "FedKT-Prox",
-    "pfnm": "PFNM",
-    "fedkt-expert": "FedKT, experts",
-    "fedkt-expert-no-counts": "FedKT, experts, no counts",
-    "pate-soft": "PATE, soft",
-}
+"""By the names that the cards of algorithms use. A method without rounds, a dashed line, may share one with rounds."""
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fedkt",
@@ -82,15 +63,10 @@ def shortened(text: str, most: int = 18) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def name_of(algorithm: str) -> str:
-    """An algorithm as it is written in text."""
-    first, space, rest = algorithm.partition(" ")
-    return NAMES.get(first, first) + space + rest
-
-
 def colour_of(algorithm: str, place: int) -> str:
     """An algorithm's colour; one that is not known gets one by its place."""
-    return COLOURS.get(algorithm.partition(" ")[0], [SKY, RED, GREEN, PURPLE][place % 4])
+    card = card_of(algorithm)
+    return [SKY, RED, GREEN, PURPLE][place % 4] if card is None else PALETTE[card.colour]
 
 
 @contextmanager

@@ -59,13 +59,13 @@ def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary:
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
     most = plan.most_rows(name)
     # With noise a party's size must not decide whether it sends: there what it tells is scaled down.
-    if most is not None and len(y) > most and plan.counts and plan.level != "L2":
+    if most is not None and len(y) > most and plan.voting_rule.class_counts and plan.level != "L2":
         raise DataError(
             f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
             "not believe the bundle. Agree on a new plan. Nothing was trained."
         )
     if most is not None and len(y) > most:
-        what = "class counts" if plan.counts else "student's claims"
+        what = "class counts" if plan.voting_rule.class_counts else "student's claims"
         diary.say(
             f"{data} has {len(y)} rows, and the plan gives {name!r} the word of {most} at most: its {what} are scaled "
             "down to them."
@@ -82,7 +82,7 @@ def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary:
         return Records(X, y, None)
     ids = identities_of(table, identity)
     check_records(plan.algorithm().adjacency, ids, name)
-    tell_of_records(diary, plan, data, ids, y, column=identity)
+    note_identities(diary, plan, data, ids, y, column=identity)
     return Records(X, y, ids)
 
 
@@ -92,7 +92,7 @@ def data_digest(data: Path, column: str | None) -> str:
     return digest if column is None else hashlib.sha256(f"{digest} {column}".encode()).hexdigest()
 
 
-def tell_of_records(
+def note_identities(
     diary: Diary, plan: Plan, data: Path, ids: Sequence[str] | None, y: Labels, *, column: str | None
 ) -> None:
     """What the party should know of how its records are told apart; nobody else is told."""
@@ -128,7 +128,7 @@ def tell_of_records(
         diary.say(
             f"{plural(shared, 'row')} of {data} share their {what} with others: they stay in one subset, and the noise "
             "on the votes protects them together."
-            + (" The class counts protect each of them alone." if plan.counts else "")
+            + (" The class counts protect each of them alone." if plan.voting_rule.class_counts else "")
         )
 
 
@@ -142,14 +142,14 @@ def follows_classes(ids: Sequence[str], classes: Sequence[str]) -> bool:
     """Whether identities look as if the records' classes had made them, as exports by class do."""
     if len(ids) < FEW_RECORDS or len(set(classes)) < 2:
         return False
-    named = sum(label.casefold() in identity.casefold() for identity, label in zip(ids, classes, strict=True))
+    words = sum(label.casefold() in identity.casefold() for identity, label in zip(ids, classes, strict=True))
     numbers: dict[str, list[int]] = {}
     for identity, label in zip(ids, classes, strict=True):
         found = re.findall(r"[0-9]{1,15}", identity)
         if found:
             numbers.setdefault(label, []).append(int(found[-1]))
     # Without gaps in every class: numbered over all records, each class would have gaps.
-    counted = len(numbers) == len(set(classes)) and all(
+    in_sequence = len(numbers) == len(set(classes)) and all(
         len(each) > 1 and max(each) - min(each) == len(each) - 1 == len(set(each)) - 1 for each in numbers.values()
     )
-    return named > len(ids) // 2 or counted
+    return words > len(ids) // 2 or in_sequence

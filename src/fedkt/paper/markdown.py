@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fedkt.lab.svg import name_of
+from fedkt.lab.names import name_of
 from fedkt.lab.words import difference_in_words
 from fedkt.paper.outcome import (
     BETTER,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.pate import TIES, Lesson, TeacherVotes, studying
+from fedkt.algorithms.lesson import TIES, Lesson, TeacherVotes
 from fedkt.data import Dataset, load
 from fedkt.federation import Party, Server, seed_for
 from fedkt.lab.runner import assemble, draw_parties
@@ -101,7 +101,7 @@ class PartyNoise:
     def __init__(self, parties: list[Party], data: Dataset, chosen: Roles) -> None:
         self.data, self.chosen, self.parties = data, chosen, parties
         self.lessons = [Lesson(party, 0, chosen, SUBSETS["L2"]) for party in parties]
-        self.votes = TeacherVotes(self.lessons, 2, 1, lambda _: None).votes
+        self.votes = TeacherVotes(self.lessons, 2, 1, lambda _: None).counts
 
     def run(self, noise: Noise, rows: Labels, seed: int, learner: Any = None) -> Any:
         """The final model of one draw of the noise."""
@@ -120,7 +120,7 @@ class PartyNoise:
         public = self.data.X_public
         chosen = self.chosen if learner is None else replace(self.chosen, student=learner)
         students = [
-            fit_group([studying(replace(lesson, queries=rows, chosen=chosen), labels_of(lesson.party, votes))], 2)[0]
+            fit_group([replace(lesson, queries=rows, roles=chosen).student_task(labels_of(lesson.party, votes))], 2)[0]
             for lesson, votes in zip(self.lessons, self.votes, strict=True)
         ]
         server = Server(public, self.data.classes, 0)

@@ -409,10 +409,9 @@ def test_a_bare_release_takes_away_every_promise():
     ledger = Ledger()
     votes = np.array([[3, 2]])
     rng = np.random.default_rng(0)
-    figures = {"queries": 1, "voters": 5, "classes": 2, "unit": "party", "rng": rng}
-    ledger.release(lambda: votes, Laplace(1.0), **figures)
+    ledger.release(lambda: votes, Release(Laplace(1.0), 1, 5, 2, "party"), rng=rng)
     assert ledger.price().epsilon <= 2.0
-    ledger.release(lambda: votes, None, **figures)
+    ledger.release_bare(lambda: votes, queries=1, voters=5, classes=2, rng=rng)
     with pytest.raises(PrivacyError, match="without noise"):
         ledger.price()
 
@@ -428,25 +427,21 @@ def test_a_bare_release_takes_away_every_promise():
 )
 def test_votes_that_are_not_what_was_paid_for_are_not_released(votes, words):
     with pytest.raises(PrivacyError, match=words):
-        Ledger().release(
-            lambda: np.array(votes),
-            Laplace(1.0),
-            queries=1,
-            voters=5,
-            classes=2,
-            unit="party",
-            rng=np.random.default_rng(0),
-        )
+        Ledger().release(lambda: np.array(votes), Release(Laplace(1.0), 1, 5, 2, "party"), rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("noise", [None, Laplace(1e4)])
 @pytest.mark.parametrize("votes", [[1, 4], [0, 5], [1, 3]])
 def test_as_many_votes_as_there_are_voters_are_released(votes, noise):
-    figures = {"queries": 1, "voters": 5, "classes": 2, "unit": "party", "rng": np.random.default_rng(0)}
-    assert Ledger().release(lambda: np.array([votes]), noise, **figures).tolist() == [1]
+    ledger, rng = Ledger(), np.random.default_rng(0)
+    if noise is None:
+        labels = ledger.release_bare(lambda: np.array([votes]), queries=1, voters=5, classes=2, rng=rng)
+    else:
+        labels = ledger.release(lambda: np.array([votes]), Release(noise, 1, 5, 2, "party"), rng=rng)
+    assert labels.tolist() == [1]
 
 
 def test_more_votes_than_voters_do_not_leave_without_noise_either():
-    figures = {"queries": 2, "voters": 5, "classes": 2, "unit": "party", "rng": np.random.default_rng(0)}
+    figures = {"queries": 2, "voters": 5, "classes": 2, "rng": np.random.default_rng(0)}
     with pytest.raises(PrivacyError, match="More votes were counted"):
-        Ledger().release(lambda: np.array([[2, 3], [2, 4]]), None, **figures)
+        Ledger().release_bare(lambda: np.array([[2, 3], [2, 4]]), **figures)

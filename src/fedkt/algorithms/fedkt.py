@@ -10,6 +10,7 @@ the public rows by what the students say, as its voting has it (`algorithms/voti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,8 +30,7 @@ from fedkt.models.base import count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows, is_neural
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
-from fedkt.privacy.ledger import counts_release
-from fedkt.privacy.price import Adjacency
+from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
 from fedkt.votes import NO_VOTE, Labels
 
@@ -116,15 +116,19 @@ class FedKT(Algorithm):
         return np.sort(shuffled[:k])
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
-        """What an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
+        """All that an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2).
+
+        The one list of it: prices, plans, claims, ledgers and the releases themselves read it.
+        """
         self.check()
         if self.noise is None:
             return ()
         k = self.number_of_queries(public_rows)
         if self.level == "L1":
-            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True),)
+            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True, purpose="final model"),)
         # Always as many voters as agreed: a subset without rows votes too, so that nobody's size shows.
-        labels = (Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions
+        each = Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency)
+        labels = tuple(replace(each, purpose=f"student {s + 1}", stream=s) for s in range(self.partitions))
         noise = self.voting.count_noise(self, public_rows)
         return labels if noise is None else (*labels, counts_release(noise, classes, self.adjacency))
 
@@ -181,9 +185,11 @@ class FedKT(Algorithm):
             )
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
-        noise = self.noise if self.level == "L2" else None
+        releases: Sequence[Release | None] = [None] * self.partitions
+        if self.level == "L2":
+            releases = self.releases(public_rows=count_rows(party.public), classes=len(party.classes), parties=1)
         plain = [
-            Lesson(party, partition, own, self.subsets, noise, queries, self.adjacency)
+            Lesson(party, partition, own, self.subsets, releases[partition], queries)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]

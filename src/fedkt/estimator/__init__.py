@@ -247,7 +247,6 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             price,
             reproducible_noise=self.noise_seed is not None,
             counts=algorithm.voting.class_counts,
-            count_noise=algorithm.voting.count_noise(algorithm, count_rows(public)),
         )
         warnings = cautions(self.level, price, sizes)
         if price is not None and self.class_labels is None:

@@ -24,7 +24,7 @@ from fedkt.federation import Diary, Outcome, Server, seed_for
 from fedkt.live.arrivals import Arrival
 from fedkt.live.claims import dearest, largest_total
 from fedkt.live.inbox import gather, ignored_entries, not_enough
-from fedkt.live.kept_noise import KeptNoise, kept_noise, ledger_at, open_ledger
+from fedkt.live.kept_noise import KeptNoise, kept_noise, ledger_at, server_ledger
 from fedkt.live.mailbox import Mailbox
 from fedkt.live.measure import FinalScores, labelled_rows, measure
 from fedkt.live.result import ServerResult, VoteOutcome, parties_without_vote, write_result
@@ -124,7 +124,7 @@ def open_server_ledger(plan: Plan, path: Path, diary: Diary) -> Ledger:
             f"{path.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
             "--ledger, or they are not counted."
         )
-    return open_ledger(plan, path)
+    return server_ledger(plan, path)
 
 
 def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int, ledger: Path | None) -> VoteOutcome:
@@ -145,7 +145,6 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
         total_epsilon=total,
         releases=releases,
         counts=plan.voting_rule.class_counts,
-        count_noise=plan.count_noise(),
     )
     width, classes = server.public.shape[1], len(plan.classes)
     try:

@@ -30,14 +30,13 @@ from fedkt.plan.parts import (
     Text,
     VotingName,
 )
-from fedkt.plan.privacy import Privacy, rounded_budget, run_price
-from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.plan.privacy import Privacy, rounded_budget, run_price, run_releases
 from fedkt.system.files import open_plain
 
 if TYPE_CHECKING:
     from fedkt.algorithms import FedKT
     from fedkt.algorithms.voting import Voting
-    from fedkt.privacy import Price
+    from fedkt.privacy import Price, Release
 
 
 class Plan(Part):
@@ -217,16 +216,10 @@ class Plan(Part):
             keys=self.keys,
         )
 
-    def count_noise(self) -> GaussianCounts | None:
-        """The noise on a party's class counts at level L2; None without any."""
-        if self.privacy is None or self.privacy.count_sigma is None:
-            return None
-        return GaussianCounts(self.privacy.count_sigma)
-
     @property
-    def releases(self) -> int:
-        """How many releases one run of a party is at level L2: its students' labels, and its class counts."""
-        return self.partitions + self.voting_rule.class_counts
+    def releases(self) -> tuple[Release, ...]:
+        """All that one run of the server (L1), or of each party (L2), releases with noise."""
+        return run_releases(self)
 
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""

@@ -175,7 +175,7 @@ class FedKT(Algorithm):
 
     def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
-        self.check()
+        releases = self.party_releases(party)
         if self.level == "L2":
             self.check_records(party, own.teacher)
         elif len(party.y) < self.subsets:
@@ -185,15 +185,19 @@ class FedKT(Algorithm):
             )
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
-        releases: Sequence[Release | None] = [None] * self.partitions
-        if self.level == "L2":
-            releases = self.releases(public_rows=count_rows(party.public), classes=len(party.classes), parties=1)
         plain = [
             Lesson(party, partition, own, self.subsets, releases[partition], queries)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
         return self.voting.lessons(self, plain)
+
+    def party_releases(self, party: Party) -> Sequence[Release | None]:
+        """What leaves with noise in each of a party's lessons; None where the bare labels leave."""
+        if self.level == "L2":
+            return self.releases(public_rows=count_rows(party.public), classes=len(party.classes), parties=1)
+        self.check()
+        return [None] * self.partitions
 
     def check_records(self, party: Party, teacher: Any) -> None:
         """Refuse, before level L2 looks at a row, what would let more than the noise depend on a record."""

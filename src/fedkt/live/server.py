@@ -34,7 +34,7 @@ from fedkt.plan import Plan
 from fedkt.privacy import Ledger, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
-from fedkt.report import Report, build_report, run_log
+from fedkt.report import Report, build_report, protects_parties, run_log
 from fedkt.system.locks import if_free
 from fedkt.system.parallel import cpu_clock
 
@@ -173,10 +173,12 @@ def report_of(
         *dict.fromkeys(log.notes),
         *(f"Party {name!r} has not sent a bundle that counts." for name in absent),
     )
+    # How many records a party has, the server does not know: one is the least there can be.
+    units = [1] * len(vote.voting) if protects_parties(plan.level) else [1]
     return build_report(
         vote.promise,
         replace(log, notes=own),
-        notes=(*cautions(plan.level, vote.price, [1] * len(vote.voting)), *reruns(server.ledger)),
+        notes=(*cautions(plan.level, vote.price, units), *reruns(server.ledger)),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.models.final or plan.models.default,

@@ -127,7 +127,7 @@ def learn_tests(python: str, room: Room, name: str) -> dict[str, Any]:
             return known
     print(f"{name}: running its tests on the unharmed source", flush=True)
     python_files(room["tests"])
-    measured = ["-vv", "--durations=0", "--cov=fedkt", "--cov-context=test", "--cov-report="]
+    measured = ["-vvv", "--durations=0", "--cov=fedkt", "--cov-context=test", "--cov-report="]
     done = subprocess.run([python, *PYTEST, *room["tests"], *measured], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"The tests of {name} fail without a mutant:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
@@ -140,12 +140,13 @@ def learn_tests(python: str, room: Room, name: str) -> dict[str, Any]:
     files = json.loads(Path("cover.json").read_text(encoding="utf-8"))["files"]
     lines = {
         path: {
-            line: sorted({test.partition("|")[0] for test in tests} - {""}) for line, tests in file["contexts"].items()
+            line: sorted({test.rpartition("|")[0] for test in tests} - {""}) for line, tests in file["contexts"].items()
         }
         for path, file in files.items()
     }
     known = {"tests": digest("tests"), "asked": room["tests"], "seconds": seconds, "lines": lines}
-    Path("ids").write_text("\n".join(seconds), encoding="utf-8")
+    every = {test for file in lines.values() for tests in file.values() for test in tests}
+    Path("ids").write_text("\n".join(every), encoding="utf-8")
     if subprocess.run([python, *PYTEST, "--collect-only", "@ids"], stdout=subprocess.DEVNULL).returncode:
         sys.exit(f"pytest does not find the tests of {name} by the names it gives them.")
     place.write_text(json.dumps(known), encoding="utf-8")

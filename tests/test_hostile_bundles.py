@@ -520,6 +520,42 @@ def test_a_signature_of_a_party_whose_key_the_plan_does_not_list_is_refused():
         opened(SIGNED, keys={"south": PUBLIC["south"]})
 
 
+def test_a_party_whose_key_the_plan_does_not_list_need_not_sign():
+    received = opened(GOOD, keys={"south": PUBLIC["south"]})
+    assert (received.sender, received.signed) == ("north", False)
+    assert opened(SIGNED, keys=PUBLIC).signed
+    assert not opened(SIGNED).signed, "there was no key to hold it against"
+
+
+@pytest.mark.parametrize(("domain", "first", "last"), [("", 9, 23), ("ai.onnx", 9, 23), ("ai.onnx.ml", 1, 3)])
+def test_operator_sets_are_read_from_their_first_known_version_to_their_last(domain, first, last):
+    other = [("", 17)] if domain == "ai.onnx.ml" else []
+    for version in (first, last):
+        assert opened(sent(graph(opsets=[*other, (domain, version)]))).models
+    for version in (first - 1, last + 1):
+        with pytest.raises(BundleError, match=f"version {version} of operator set"):
+            opened(sent(graph(opsets=[*other, (domain, version)])))
+
+
+@pytest.mark.parametrize("domain", ["ai", "Custom", "ai.onnx.m", "ai.onnx.mm", "ai.onnx.training", "zz"])
+def test_no_name_is_near_enough_to_that_of_an_operator_set(domain):
+    with pytest.raises(BundleError, match=f"the operator set '{domain}'"):
+        opened(sent(graph(opsets=(("ai.onnx.ml", 3), (domain, 9)))))
+    with pytest.raises(BundleError, match=f"the operator '{domain}.ArgMax'"):
+        opened(sent(operator("ArgMax", domain=domain)))
+
+
+@pytest.mark.parametrize(("version", "known"), [(2, False), (3, True), (13, True), (14, False)])
+def test_onnx_versions_3_to_13_are_known(version, known):
+    model = graph()
+    model.ir_version = version
+    if known:
+        assert opened(sent(model)).models
+        return
+    with pytest.raises(BundleError, match=f"ONNX version {version}; versions 3 to 13 are known"):
+        opened(sent(model))
+
+
 def test_one_key_is_tried_whatever_the_number_of_parties(monkeypatch):
     from fedkt import signing
 

@@ -158,6 +158,21 @@ def test_at_l2_every_partition_of_a_party_is_paid_for():
         assert members[0].ledger.price().epsilon == asked.epsilon
 
 
+def test_at_l2_the_ledger_names_the_student_that_labels_were_released_for(tmp_path):
+    member = parties(1, noise_seed=None)[0]
+    member.ledger.book = Book.open(tmp_path / "north.ledger")
+    FedKT("tree", level="L2", noise=Laplace(0.05), queries=20, partitions=2).party_step(member, None)
+    entries = Book.open(tmp_path / "north.ledger").entries
+    assert [entry.purpose.partition(" (")[0] for entry in entries] == ["student 1", "student 2"]
+
+
+def test_at_l2_a_teacher_is_tried_on_twenty_public_rows_of_each_class_at_least():
+    """However few there are: one that needs more rows than that of a class would stand aside at every subset."""
+    member = replace(parties(1)[0], public=PUBLIC[:7], classes=("a", "b", "c"))
+    FedKT("tree", teacher=Noting(), level="L2", noise=QUIET, queries=5, subsets=1).party_step(member, None)
+    assert Noting.seen[0] == 60
+
+
 def test_at_l2_a_party_of_two_rows_pays_what_every_other_does():
     algorithm = FedKT("tree", level="L2", noise=Gaussian(3.0), queries=20, subsets=9)
     members = parties(3)

@@ -16,7 +16,6 @@ import fcntl
 import hashlib
 import json
 import os
-import random
 import re
 import resource
 import shlex
@@ -26,7 +25,8 @@ import sys
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,8 @@ from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import TestOutcome, WorkItem, WorkResult
 
-Room = dict[str, list[str]]
-"""`sources`, which are mutated, and `tests`, which are asked about them."""
-
-with open(Path(__file__).with_suffix(".toml"), "rb") as config:
-    ROOMS: dict[str, Room] = tomllib.load(config)
+ROOMS: dict[str, dict[str, list[str]]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+"""Of each its `sources`, which are mutated, and its `tests`, which are asked about them."""
 
 SECONDS = 20
 """Of tests, as long as they took on the unharmed source, that a mutant is shown at most."""
@@ -83,48 +80,63 @@ def digest(folder: str, *others: object) -> str:
 def copy_tree(to: Path) -> None:
     """Puts the tree as it is now, without what git ignores, into a fresh folder."""
     shutil.rmtree(to, ignore_errors=True)
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=True
-    )
-    for name in listed.stdout.decode().split("\0"):
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.run(listing, capture_output=True, check=True).stdout.decode().split("\0"):
         if name and Path(name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(name, to / name)
 
 
-def annotations(path: Path) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """From where to where a file's annotations go: nothing is computed there."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for each in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            if each is not None:
-                found.append(((each.lineno, each.col_offset), (each.end_lineno, each.end_col_offset)))
-    return found
+def spans(nodes: Iterable[ast.AST | None]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """From where to where nodes go."""
+    known = [node for node in nodes if isinstance(node, ast.expr | ast.stmt)]
+    return [((at.lineno, at.col_offset), (at.end_lineno or 0, at.end_col_offset or 0)) for at in known]
+
+
+def judge(path: Path) -> Callable[[WorkItem], bool]:
+    """Whether a mutant of this file is worth a try: not in an annotation, nor in the words of an error."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    words = [part for node in nodes if isinstance(node, ast.Raise) for part in ast.walk(node)]
+    out = spans(getattr(node, name, None) for node in nodes for name in ("annotation", "returns"))
+    out += spans(part for part in words if isinstance(part, ast.JoinedStr))
+    sums = spans(node for node in nodes if isinstance(node, ast.BinOp | ast.AugAssign))
+
+    def worthwhile(item: WorkItem) -> bool:
+        (spec,) = item.mutations
+        if SENSELESS.search(spec.operator_name) or any(begin <= spec.start_pos < end for begin, end in out):
+            return False
+        # To cosmic-ray the stars of `def f(*, x)` and `{**x}` are products.
+        return "BinaryOperator" not in spec.operator_name or any(a <= spec.start_pos < b for a, b in sums)
+
+    return worthwhile
 
 
 def sample(items: Iterable[WorkItem], sources: Iterable[Path], number: int, seed: int) -> list[WorkItem]:
     """Some of the mutants of some files: places in random order, at each of them one mutant; the first `number`."""
-    notes = {path: annotations(path) for path in sources}
+    judges = {path: judge(path) for path in sources}
     places: dict[Any, list[WorkItem]] = defaultdict(list)
     for item in items:
         (spec,) = item.mutations
-        inside = any(begin <= spec.start_pos < end for begin, end in notes.get(spec.module_path, ()))
-        if spec.module_path in notes and not inside and not SENSELESS.search(spec.operator_name):
+        if spec.module_path in judges and judges[spec.module_path](item):
             places[str(spec.module_path), spec.start_pos, spec.end_pos].append(item)
-    # Names of mutants are random: what is drawn from has to be in an order of its own.
-    for known in places.values():
-        known.sort(key=lambda item: (item.mutations[0].operator_name, item.mutations[0].occurrence))
-    rng = random.Random(seed)
-    return [rng.choice(places[place]) for place in rng.sample(sorted(places), len(places))][:number]
+
+    def by_chance(*names: object) -> bytes:
+        return hashlib.sha256(repr((seed, *names)).encode()).digest()
+
+    # By digests, and not by a generator: what is picked at one place does not hang on what there is at others.
+    picked = [
+        min(found, key=lambda item: by_chance(place, item.mutations[0].operator_name, item.mutations[0].occurrence))
+        for place, found in sorted(places.items(), key=lambda each: by_chance(each[0]))
+    ]
+    return picked[:number]
 
 
-def learn_tests(python: str, room: Room, name: str) -> dict[str, Any]:
+def learn_tests(python: str, room: dict[str, list[str]], name: str) -> dict[str, Any]:
     """Which tests run which line, and how long each takes, by running them on the unharmed source: they must pass."""
     place = Path("..") / f"{name}.json"
-    if place.exists():
-        known: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
-        if known["tests"] == digest("tests") and known["asked"] == room["tests"]:
-            return known
+    known: dict[str, Any] = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {}
+    if known and known["tests"] == digest("tests") and known["asked"] == room["tests"]:
+        return known
     print(f"{name}: running its tests on the unharmed source", flush=True)
     python_files(room["tests"])
     measured = ["-vvv", "--durations=0", "--cov=fedkt", "--cov-context=test", "--cov-report="]
@@ -172,11 +184,9 @@ def tests_for(item: WorkItem, known: dict[str, Any]) -> list[str]:
 
 def outcome(result: WorkResult) -> str:
     """In a word."""
-    if result.test_outcome == TestOutcome.SURVIVED:
-        return "survived"
-    if result.test_outcome == TestOutcome.KILLED:
-        return "timed out" if (result.output or "").endswith("timeout") else "killed"
-    return "not run"
+    if (result.output or "").endswith("timeout"):
+        return "timed out"
+    return {TestOutcome.SURVIVED: "survived", TestOutcome.KILLED: "killed"}.get(result.test_outcome, "not run")
 
 
 def run(item: WorkItem, known: dict[str, Any], python: str) -> WorkResult:
@@ -190,12 +200,10 @@ def run(item: WorkItem, known: dict[str, Any], python: str) -> WorkResult:
     return evolve(result, output=f"{known['tests']}\n{len(shown)} tests\n{(result.output or '')[-2000:].strip()}")
 
 
-def turns(samples: dict[str, list[WorkItem]]) -> Iterator[tuple[str, WorkItem]]:
+def turns(samples: dict[str, list[WorkItem]]) -> list[tuple[str, WorkItem]]:
     """One mutant of every room after another, so that a run that is broken off has something of each."""
-    for number in range(max(map(len, samples.values()), default=0)):
-        for name, items in samples.items():
-            if number < len(items):
-                yield name, items[number]
+    rows = zip_longest(*samples.values())
+    return [(name, item) for row in rows for name, item in zip(samples, row, strict=True) if item is not None]
 
 
 def place_of(item: WorkItem) -> str:

@@ -492,6 +492,26 @@ def test_stored_numbers_above_the_limit_are_refused():
         opened(model, limits=Limits(elements=500))
 
 
+def test_what_is_exactly_as_large_as_allowed_is_read_and_what_is_one_larger_is_not():
+    with zipfile.ZipFile(io.BytesIO(GOOD)) as archive:
+        infos = {info.filename: info for info in archive.infolist()}
+    sizes = {name: info.file_size for name, info in infos.items()}
+    parsed = ModelProto.FromString(members()["models/0.onnx"])
+    exact = {
+        "bundle_bytes": len(GOOD),
+        "member_bytes": sizes["models/0.onnx"],
+        "manifest_bytes": sizes["manifest.json"],
+        "unpacked_bytes": sum(sizes.values()),
+        "nodes": len(parsed.graph.node),
+        "ratio": max(-(-info.file_size // info.compress_size) for info in infos.values()),
+    }
+    assert exact["ratio"] > 1
+    for name, value in exact.items():
+        assert opened(GOOD, limits=Limits(**{name: value})).models
+        with pytest.raises(BundleError):
+            opened(GOOD, limits=Limits(**{name: value - 1}))
+
+
 def signed_by(name, data=GOOD):
     content = members(data)
     text = content.pop("manifest.json")

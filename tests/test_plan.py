@@ -3,6 +3,7 @@
 import hashlib
 import re
 import tomllib
+from decimal import ROUND_UP, Decimal
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,28 @@ def test_anything_else_changes_the_digest(public, old, new):
     text = plan.to_toml()
     assert old in text
     assert parse_plan(text.replace(old, new).encode(), "plan.toml").digest != plan.digest
+
+
+@pytest.mark.parametrize("gamma", [0.1, 0.0173])
+def test_where_no_budget_was_agreed_on_it_is_the_price_of_one_run_rounded_up_to_thousandths(public, gamma):
+    noise = {"mechanism": "laplace", "scale": {"gamma": gamma}, "queries": 1, "delta": 1e-5}
+    plan = plan_of(public, level="L1", privacy=noise)
+    cost = Decimal(plan.price().epsilon)
+    # A vote that changes moves two counts by one: the noise of one query promises 2γ by itself.
+    assert 0 < cost <= Decimal(2 * gamma * (1 + 1e-9))
+    assert plan.budget == float(cost.quantize(Decimal("0.001"), rounding=ROUND_UP))
+    agreed = plan_of(public, level="L1", privacy=noise | {"budget": 0.5})
+    assert agreed.budget == 0.5
+    assert agreed.digest != plan.digest
+    with pytest.raises(PlanError, match=r"The budget of epsilon 1e-07 does not cover one run"):
+        plan_of(public, level="L1", privacy=noise | {"budget": 1e-7})
+
+
+def test_a_run_that_costs_nothing_has_a_budget_all_the_same(public):
+    """So little is told of a vote that delta covers it."""
+    noise = {"mechanism": "laplace", "scale": {"gamma": 1e-6}, "queries": 1, "delta": 1e-5}
+    plan = plan_of(public, level="L1", privacy=noise)
+    assert (plan.price().epsilon, plan.budget) == (0, 0.001)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@
 
 The work is done on a copy of the tree in .mutants, a folder for every state of the source, and can be broken off at
 any time: what has been tried is not tried again, but for survivors when the tests have changed. A place is mutated in
-one way, picked at random: the many ways to write one product wrong are mostly killed alike.
+one way, picked at random: the many ways to write one product wrong are mostly killed alike. cosmic-ray and not mutmut,
+which leaves a module's constants and its decorated functions alone: limits, properties, checks.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ def judge(path: Path) -> Callable[[WorkItem], bool]:
     return worthwhile
 
 
-def sample(items: Iterable[WorkItem], sources: Iterable[Path], number: int, seed: int) -> list[WorkItem]:
-    """Some of the mutants of some files: places in random order, at each of them one mutant; the first `number`."""
+def shuffled(items: Iterable[WorkItem], sources: Iterable[Path], seed: int) -> list[WorkItem]:
+    """Mutants of some files: places in random order, at each of them one mutant."""
     judges = {path: judge(path) for path in sources}
     places: dict[Any, list[WorkItem]] = defaultdict(list)
     for item in items:
@@ -124,11 +125,10 @@ def sample(items: Iterable[WorkItem], sources: Iterable[Path], number: int, seed
         return hashlib.sha256(repr((seed, *names)).encode()).digest()
 
     # By digests, and not by a generator: what is picked at one place does not hang on what there is at others.
-    picked = [
+    return [
         min(found, key=lambda item: by_chance(place, item.mutations[0].operator_name, item.mutations[0].occurrence))
         for place, found in sorted(places.items(), key=lambda each: by_chance(each[0]))
     ]
-    return picked[:number]
 
 
 def learn_tests(python: str, room: dict[str, list[str]], name: str) -> dict[str, Any]:
@@ -225,13 +225,14 @@ def write_survivors(samples: dict[str, list[WorkItem]], results: dict[str, WorkR
     to.write_text("\n".join(parts), encoding="utf-8")
 
 
-def table(samples: dict[str, list[WorkItem]], results: dict[str, WorkResult]) -> str:
-    """A row a room: mutants in the sample, tried, and what became of them."""
+def table(places: dict[str, list[WorkItem]], samples: dict[str, list[WorkItem]], results: dict[str, WorkResult]) -> str:
+    """A row a room: places to mutate, the sample of them, how many of it were tried, and what became of those."""
     words = ("killed", "survived", "timed out", "not run")
-    rows = [f"{'room':12}{'sample':>8}{'tried':>8}" + "".join(f"{word:>11}" for word in words)]
+    rows = [f"{'room':12}" + "".join(f"{word:>11}" for word in ("places", "sample", "tried", *words))]
     for name, items in samples.items():
         became = [outcome(results[item.job_id]) for item in items if item.job_id in results]
-        rows.append(f"{name:12}{len(items):8}{len(became):8}" + "".join(f"{became.count(word):11}" for word in words))
+        figures = (len(places[name]), len(items), len(became), *map(became.count, words))
+        rows.append(f"{name:12}" + "".join(f"{figure:11}" for figure in figures))
     return "\n".join(rows)
 
 
@@ -242,7 +243,8 @@ def try_mutants(rooms: list[str], number: int, seed: int, python: str, until: fl
         if not db.num_work_items:
             init(python_files(path for room in ROOMS.values() for path in room["sources"]), db, {})
         everything = db.work_items
-        samples = {name: sample(everything, python_files(ROOMS[name]["sources"]), number, seed) for name in rooms}
+        places = {name: shuffled(everything, python_files(ROOMS[name]["sources"]), seed) for name in rooms}
+        samples = {name: items[:number] for name, items in places.items()}
         results = dict(db.results)
         for name, item in turns(samples):
             before = results.get(item.job_id)
@@ -255,7 +257,7 @@ def try_mutants(rooms: list[str], number: int, seed: int, python: str, until: fl
             db.set_result(item.job_id, results[item.job_id])
             print(f"{outcome(results[item.job_id]):10} {place_of(item)} {item.mutations[0].operator_name}", flush=True)
     write_survivors(samples, results, Path("../survivors.txt"))
-    print(table(samples, results))
+    print(table(places, samples, results))
     print(f"Survivors: {Path('../survivors.txt').resolve().relative_to(Path('../../..').resolve())}")
 
 

@@ -512,6 +512,27 @@ def test_what_is_exactly_as_large_as_allowed_is_read_and_what_is_one_larger_is_n
             opened(GOOD, limits=Limits(**{name: value - 1}))
 
 
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("n_features", [1, 2**24], [0, 2**24 + 1]),
+        ("issue", [1, 2**53], [0, 2**53 + 1]),
+        ("counts", [[0, 2**53]], [[-1, 0], [0, 2**53 + 1]]),
+        ("classes", [[-(2**53), 2**53], ["x" * 200]], [[-(2**53) - 1, 0], [0, 2**53 + 1], ["x" * 201]]),
+        ("party", ["x", "x" * 200], ["", "x" * 201]),
+        ("plan", ["", "a" * 128], ["a" * 129, "a b"]),
+        ("versions", [dict.fromkeys(map(str, range(20)), "1")], [dict.fromkeys(map(str, range(21)), "1")]),
+    ],
+)
+def test_a_manifests_figures_are_read_up_to_their_bounds_and_no_further(field, good, bad):
+    for value in good:
+        said = getattr(peek(with_field(**{field: value}), source="inbox/7.zip"), field)
+        assert said == (tuple(value) if isinstance(value, list) else value)
+    for value in bad:
+        with pytest.raises(BundleError, match=field):
+            peek(with_field(**{field: value}), source="inbox/7.zip")
+
+
 def signed_by(name, data=GOOD):
     content = members(data)
     text = content.pop("manifest.json")

@@ -92,6 +92,31 @@ def test_anything_else_changes_the_digest(public, old, new):
     assert parse_plan(text.replace(old, new).encode(), "plan.toml").digest != plan.digest
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("partitions", 1, 1_000),
+        ("subsets", 1, 100_000),
+        ("seed", 0, 2**63 - 1),
+        ("min_parties", 1, 2),
+        ("epochs", 1, 100_000),
+    ],
+)
+def test_a_plans_figures_are_read_up_to_their_bounds_and_no_further(public, name, least, most):
+    text = plan_of(public, min_parties=2, epochs=3).to_toml()
+
+    def parsed(value):
+        changed, times = re.subn(rf"^{name} = \d+", f"{name} = {value}", text, flags=re.MULTILINE)
+        assert times == 1
+        return parse_plan(changed.encode(), "plan.toml")
+
+    for value in (least, most):
+        assert re.search(rf"^{name} = {value}\b", parsed(value).to_toml(), re.MULTILINE)
+    for value in (least - 1, most + 1):
+        with pytest.raises(PlanError, match=name):
+            parsed(value)
+
+
 @pytest.mark.parametrize("gamma", [0.1, 0.0173])
 def test_where_no_budget_was_agreed_on_it_is_the_price_of_one_run_rounded_up_to_thousandths(public, gamma):
     noise = {"mechanism": "laplace", "scale": {"gamma": gamma}, "queries": 1, "delta": 1e-5}

@@ -533,6 +533,46 @@ def test_a_manifests_figures_are_read_up_to_their_bounds_and_no_further(field, g
             peek(with_field(**{field: value}), source="inbox/7.zip")
 
 
+def between(rows=("rows", TensorProto.FLOAT, [None, 3]), label=("label", TensorProto.INT64, [None])):
+    """A harmless graph with these ends."""
+    model = graph()
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info(*rows))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(*label))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        *(({"rows": ("rows", TensorProto.FLOAT, shape)}, r"not \(N, 3\)") for shape in ([None, 4], [5, 3], [3], [])),
+        ({"rows": ("rows", TensorProto.FLOAT, [None, None])}, r"not \(N, 3\)"),
+        ({"rows": ("rows", TensorProto.FLOAT, [None, 3, 1])}, r"not \(N, 3\)"),
+        ({"rows": ("rows", TensorProto.DOUBLE, [None, 3])}, "'rows' is not float32"),
+        ({"rows": ("row", TensorProto.FLOAT, [None, 3])}, "from 'row' to 'label'"),
+        ({"label": ("labels", TensorProto.INT64, [None])}, "from 'rows' to 'labels'"),
+        ({"label": ("label", TensorProto.INT32, [None])}, "'label' is not int64"),
+        *(
+            ({"label": ("label", TensorProto.INT64, shape)}, "'label' is not one label per row")
+            for shape in ([60], [], [None, 1], [60, 1])
+        ),
+    ],
+)
+def test_a_graph_goes_from_the_agreed_rows_to_one_label_for_each(ends, words):
+    assert opened(sent(between())).models
+    with pytest.raises(BundleError, match=words):
+        opened(sent(between(**ends)))
+
+
+def test_a_graph_has_one_input_and_an_output():
+    more, none = between(), between()
+    more.graph.input.append(more.graph.input[0])
+    del none.graph.output[:]
+    with pytest.raises(BundleError, match="2 inputs and 1 outputs, not one of each"):
+        opened(sent(more))
+    with pytest.raises(BundleError, match="1 inputs and 0 outputs, not one of each"):
+        opened(sent(none))
+
+
 def signed_by(name, data=GOOD):
     content = members(data)
     text = content.pop("manifest.json")

@@ -117,6 +117,14 @@ def test_a_plans_figures_are_read_up_to_their_bounds_and_no_further(public, name
             parsed(value)
 
 
+def test_a_class_is_a_text_of_up_to_200_characters_or_a_number_that_every_reader_holds_exactly(public):
+    for good in (-(2**53), 2**53, "x", "x" * 200):
+        assert plan_of(public, classes=[good, "other"]).classes == (good, "other")
+    for bad in (-(2**53) - 1, 2**53 + 1, "", "x" * 201):
+        with pytest.raises(PlanError, match=r"classes\.0"):
+            plan_of(public, classes=[bad, "other"])
+
+
 @pytest.mark.parametrize("gamma", [0.1, 0.0173])
 def test_where_no_budget_was_agreed_on_it_is_the_price_of_one_run_rounded_up_to_thousandths(public, gamma):
     noise = {"mechanism": "laplace", "scale": {"gamma": gamma}, "queries": 1, "delta": 1e-5}

@@ -173,6 +173,26 @@ def test_at_l2_a_teacher_is_tried_on_twenty_public_rows_of_each_class_at_least()
     assert Noting.seen[0] == 60
 
 
+@pytest.mark.parametrize("level", ["L0", "L2"])
+def test_only_where_noise_protects_a_record_are_its_values_held_to_those_of_public_rows(level):
+    class Seeing(DecisionTreeClassifier):
+        highest: ClassVar[list[float]] = []
+
+        def fit(self, rows, labels):
+            Seeing.highest.append(float(np.max(rows)))
+            return super().fit(rows, labels)
+
+    member = parties(1)[0]
+    absurd = member.X.copy()
+    absurd[0, 0] = 1e9
+    settings = {"level": "L2", "noise": QUIET, "queries": 5} if level == "L2" else {}
+    algorithm = FedKT("tree", teacher=Seeing(), student="tree", partitions=1, subsets=1, **settings)
+    algorithm.party_step(replace(member, X=absurd), None)
+    # Last of all the one teacher is trained, on the party's rows.
+    held = np.clip(absurd, PUBLIC.min(axis=0), PUBLIC.max(axis=0))
+    assert Seeing.highest[-1] == pytest.approx(1e9 if level == "L0" else held.max())
+
+
 def test_at_l2_a_party_of_two_rows_pays_what_every_other_does():
     algorithm = FedKT("tree", level="L2", noise=Gaussian(3.0), queries=20, subsets=9)
     members = parties(3)

@@ -162,6 +162,41 @@ def test_at_l2_every_partition_of_a_party_is_paid_for():
         assert members[0].ledger.price().epsilon == asked.epsilon
 
 
+def test_at_l2_the_ledger_names_the_student_that_labels_were_released_for(tmp_path):
+    member = parties(1, noise_seed=None)[0]
+    member.ledger.book = Book.open(tmp_path / "north.ledger")
+    FedKT("tree", level="L2", noise=Laplace(0.05), queries=20, partitions=2).party_step(member, None)
+    entries = Book.open(tmp_path / "north.ledger").entries
+    assert [entry.purpose.partition(" (")[0] for entry in entries] == ["student 1", "student 2"]
+
+
+def test_at_l2_a_teacher_is_tried_on_twenty_public_rows_of_each_class_at_least():
+    """However few there are: one that needs more rows than that of a class would stand aside at every subset."""
+    member = replace(parties(1)[0], public=PUBLIC[:7], classes=("a", "b", "c"))
+    FedKT("tree", teacher=Noting(), level="L2", noise=QUIET, queries=5, subsets=1).party_step(member, None)
+    assert Noting.seen[0] == 60
+
+
+@pytest.mark.parametrize("level", ["L0", "L2"])
+def test_only_where_noise_protects_a_record_are_its_values_held_to_those_of_public_rows(level):
+    class Seeing(DecisionTreeClassifier):
+        highest: ClassVar[list[float]] = []
+
+        def fit(self, rows, labels):
+            Seeing.highest.append(float(np.max(rows)))
+            return super().fit(rows, labels)
+
+    member = parties(1)[0]
+    absurd = member.X.copy()
+    absurd[0, 0] = 1e9
+    settings = {"level": "L2", "noise": QUIET, "queries": 5} if level == "L2" else {}
+    algorithm = FedKT("tree", teacher=Seeing(), student="tree", partitions=1, subsets=1, **settings)
+    algorithm.party_step(replace(member, X=absurd), None)
+    # Last of all the one teacher is trained, on the party's rows.
+    held = np.clip(absurd, PUBLIC.min(axis=0), PUBLIC.max(axis=0))
+    assert Seeing.highest[-1] == pytest.approx(1e9 if level == "L0" else held.max())
+
+
 def test_at_l2_a_party_of_two_rows_pays_what_every_other_does():
     algorithm = FedKT("tree", level="L2", noise=Gaussian(3.0), queries=20, subsets=9)
     members = parties(3)

@@ -109,7 +109,7 @@ def known_voting(name: str) -> Voting:
     try:
         return make_voting(name)
     except ConfigurationError as reason:
-        raise PlanError(f"The new plan: {reason}") from reason
+        raise PlanError(f"The new plan: voting: {str(reason)[0].lower()}{str(reason)[1:]}") from reason
 
 
 def check_shape(voting: Voting, level: str, partitions: int | None, subsets: int | None) -> dict[str, int]:

@@ -11,16 +11,20 @@ problem is kept.
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from expert_labels import Task, from_dataset, make_missing, taught
+
+# `python paper/expert_counts.py` finds what lies beside it, but not the package itself.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fedkt.algorithms import ExpertFedKT
 from fedkt.algorithms.expert import doubted
 from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
 from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
+from paper.expert_labels import Task, from_dataset, make_missing, taught
 
 RESULTS = Path(__file__).parent / "results" / "expert-counts.json"
 PROBLEMS = {

@@ -104,7 +104,8 @@ def federation(folder: Path) -> dict[str, Any]:
         for running in [party(folder, name) for name in pair]:
             finish(running)
     files = ("--public", "public.csv", "--bundles", "inbox", "--test", "test.csv")
-    return json.loads(finish(start(folder, "server", "plan.toml", *files, "--json")))
+    report: dict[str, Any] = json.loads(finish(start(folder, "server", "plan.toml", *files, "--json")))
+    return report
 
 
 def alone(folder: Path, name: str, seed: int) -> float:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.algorithms.pate import CUT, cut
+from fedkt.algorithms.cut import cut
+from fedkt.algorithms.pate import CUT
 from fedkt.data import load
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
@@ -35,6 +36,7 @@ def main() -> None:
     found = []
     for name in ("mnist", "svhn"):
         setting = Setting(name).filled()
+        assert setting.subsets is not None
         data = load(name, seed=setting.seed, data_dir=given.data_dir)
         for party in assemble(setting, data, draw_parties(setting, data))[:PARTIES]:
             piece = cut(len(party.y), setting.subsets, party.rng(0, CUT))[0]

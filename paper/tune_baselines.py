@@ -16,10 +16,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from itertools import product
 from pathlib import Path
 from typing import Any
+
+# `python paper/tune_baselines.py` finds what lies beside it, but not the package itself.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.data import Dataset, load
@@ -27,10 +31,10 @@ from fedkt.federation import Server, seed_for, simulate
 from fedkt.lab.results import append_line, read_lines
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.lab.tuning import best_settings, lay_aside
 from fedkt.models.catalogue import trained_for
 from fedkt.report import accuracies
 from fedkt.system.versions import versions
+from paper.tuning import best_settings, lay_aside
 
 RESULTS = Path(__file__).parent / "results" / "tuning.jsonl"
 DATASETS = ("mnist", "svhn")

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fedkt.algorithms.background_class import claimed
 from scipy.sparse import csr_array
 from scipy.stats import multivariate_normal
 from sklearn.ensemble import RandomForestClassifier
@@ -14,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, NotMineFedKT, fedkt_with
+from fedkt.algorithms.background_class import claimed
 from fedkt.bundle import Bundle, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, ModelError, UnsuitedModel
 from fedkt.federation import Party, Server, simulate

@@ -12,13 +12,12 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.figures import (
-    accuracy_bars,
+from fedkt.lab.figures import accuracy_bars, vote_histograms
+from fedkt.lab.partition_figure import (
     partition_bubbles,
     round_down,
     rows_by_party,
     save_partition,
-    vote_histograms,
     without_shared_word,
 )
 from fedkt.lab.results import Summary

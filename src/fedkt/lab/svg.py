@@ -21,37 +21,6 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
 BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
 INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
-COLOURS = {
-    "fedkt": BLUE,
-    "solo": ORANGE,
-    "pate": GREEN,
-    "centralised": PURPLE,
-    "fedavg": RED,
-    "fedprox": SKY,
-    "scaffold": INK,
-    # What has rounds is a line, what has none a dashed one: these two may share a colour with the latter.
-    "feddf": GREEN,
-    "fedkt-prox": BLUE,
-    "pfnm": "#8C564B",
-    "fedkt-expert": RED,
-    "fedkt-expert-no-counts": PURPLE,
-    "pate-soft": "#8C564B",
-}
-NAMES = {
-    "fedkt": "FedKT",
-    "solo": "Solo",
-    "pate": "PATE",
-    "centralised": "Centralised",
-    "fedavg": "FedAvg",
-    "fedprox": "FedProx",
-    "scaffold": "SCAFFOLD",
-    "feddf": "FedDF",
-    "fedkt-prox": "FedKT-Prox",
-    "pfnm": "PFNM",
-    "fedkt-expert": "FedKT, experts",
-    "fedkt-expert-no-counts": "FedKT, experts, no counts",
-    "pate-soft": "PATE, soft",
-}
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fedkt",
@@ -80,17 +49,6 @@ def shortened(text: str, most: int = 18) -> str:
     """The text as a label: printable, on one line, not longer than `most`."""
     line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def name_of(algorithm: str) -> str:
-    """An algorithm as it is written in text."""
-    first, space, rest = algorithm.partition(" ")
-    return NAMES.get(first, first) + space + rest
-
-
-def colour_of(algorithm: str, place: int) -> str:
-    """An algorithm's colour; one that is not known gets one by its place."""
-    return COLOURS.get(algorithm.partition(" ")[0], [SKY, RED, GREEN, PURPLE][place % 4])
 
 
 @contextmanager
@@ -135,7 +93,7 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
     )
 
 
-def made_unique(svg: str, suffix: str) -> str:
+def with_own_ids(svg: str, suffix: str) -> str:
     """The same picture with ids of its own, for a page that shows it twice."""
     found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
     return svg.replace(found.group(1), found.group(1) + suffix) if found else svg

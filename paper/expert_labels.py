@@ -133,8 +133,9 @@ def taught(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.nda
         party.shelf.clear()
     with one_thread():
         bundles = [bundle for bundle, _ in run_parties(algorithm, parties, None, jobs=1, progress=None)]
-        voting, opinions = algorithm.opinions(task.server, bundles)
-    return opinions, counted(voting)
+        heard = algorithm.heard(task.server, bundles)
+    opinions = [answers.mean(axis=0, dtype=np.float64).astype(np.float32) for _, answers in heard]
+    return opinions, counted([bundle for bundle, _ in heard])
 
 
 def right_labels(task: Task, seed: int) -> dict[str, float]:

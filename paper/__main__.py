@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="python -m paper",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fedkt.lab.grid import Entry, Grid
+from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.names import name_of
 from fedkt.lab.tables import difference
+from fedkt.lab.words import with_noun
 from paper.outcome import (
     BETTER,
     WITHIN,
@@ -81,17 +82,17 @@ def head_of(table: ResultTable) -> list[str]:
     return [table.experiment.down.replace(",", ", "), *across]
 
 
-def entry(cell: Cell | None) -> Entry:
+def entry(cell: Cell | None) -> GridCell:
     """Ours with the mark of its verdict, and the paper's; empty where the experiment has no such cell."""
     if cell is None:
-        return Entry("")
-    return Entry(f"{MARKS[cell.verdict]} {ours_in_words(cell)}".strip(), beside_in_words(cell), cell.verdict)
+        return GridCell("")
+    return GridCell(f"{MARKS[cell.verdict]} {ours_in_words(cell)}".strip(), beside_in_words(cell), cell.verdict)
 
 
 def seed_count_in_words(table: ResultTable) -> str:
     """How many seeds the cells have."""
     numbers = sorted({cell.planned for cell in table.cells.values()})
-    return f"{numbers[0]} seeds" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} seeds"
+    return with_noun(numbers[0], "seed", "seeds") if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} seeds"
 
 
 def verdicts_in_words(tables: Iterable[ResultTable]) -> str:

@@ -24,7 +24,7 @@ from fedkt.algorithms import ExpertFedKT
 from fedkt.algorithms.expert import doubted
 from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
 from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
-from paper.expert_labels import Task, from_dataset, make_missing, taught
+from paper.expert_labels import Task, dataset_task, opinions_and_counts, study_missing
 
 RESULTS = Path(__file__).parent / "results" / "expert-counts.json"
 PROBLEMS = {
@@ -51,14 +51,14 @@ def main() -> None:
     def problem(name: str, seed: int) -> Task:
         dataset, public_beta, model = PROBLEMS[name]
         partition = "column" if dataset == "heart" else "balanced"
-        return from_dataset(dataset, public_beta, asked.data_dir, seed, partition, model)
+        return dataset_task(dataset, public_beta, asked.data_dir, seed, partition, model)
 
-    make_missing(RESULTS, {name: partial(problem, name) for name in PROBLEMS}, noticed)
+    study_missing(RESULTS, {name: partial(problem, name) for name in PROBLEMS}, suspicions)
 
 
-def noticed(task: Task, seed: int) -> dict[str, float]:
+def suspicions(task: Task, seed: int) -> dict[str, float]:
     """Misfits when all are honest, and when one gives its rows to its rarest class."""
-    opinions, counts = taught(task, ExpertFedKT(task.model))
+    opinions, counts = opinions_and_counts(task, ExpertFedKT(task.model))
     honest = misfits(task, opinions, counts)
     caught = first = 0
     for liar, own in enumerate(counts):

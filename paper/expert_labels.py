@@ -56,20 +56,20 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=None)
     asked = parser.parse_args()
     problems: dict[str, Callable[[int], Task]] = {
-        **{name: partial(from_dataset, name, None, asked.data_dir) for name in DATASETS},
-        **{f"{name}, skewed": partial(from_dataset, name, 0.5, asked.data_dir) for name in DATASETS},
-        "adult, parties alike": partial(from_dataset, "adult", None, asked.data_dir, partition="even"),
-        "adult, logistic": partial(from_dataset, "adult", None, asked.data_dir, model="logistic"),
-        "adult, boosting": partial(from_dataset, "adult", None, asked.data_dir, model="boosting"),
-        "adult, networks": partial(from_dataset, "adult", None, asked.data_dir, model="mlp"),
-        "noisy, parties alike": partial(made_up, kind="even"),
-        "noisy": partial(made_up, kind="dirichlet"),
-        "noisy, forests": partial(made_up, kind="dirichlet", model="forest"),
+        **{name: partial(dataset_task, name, None, asked.data_dir) for name in DATASETS},
+        **{f"{name}, skewed": partial(dataset_task, name, 0.5, asked.data_dir) for name in DATASETS},
+        "adult, parties alike": partial(dataset_task, "adult", None, asked.data_dir, partition="even"),
+        "adult, logistic": partial(dataset_task, "adult", None, asked.data_dir, model="logistic"),
+        "adult, boosting": partial(dataset_task, "adult", None, asked.data_dir, model="boosting"),
+        "adult, networks": partial(dataset_task, "adult", None, asked.data_dir, model="mlp"),
+        "noisy, parties alike": partial(synthetic_task, kind="even"),
+        "noisy": partial(synthetic_task, kind="dirichlet"),
+        "noisy, forests": partial(synthetic_task, kind="dirichlet", model="forest"),
     }
-    make_missing(RESULTS, problems, right_labels)
+    study_missing(RESULTS, problems, right_labels)
 
 
-def make_missing(
+def study_missing(
     results: Path, problems: dict[str, Callable[[int], Task]], look: Callable[[Task, int], dict[str, float]]
 ) -> None:
     """Look at every problem on every seed that is not in the file yet."""
@@ -83,7 +83,7 @@ def make_missing(
                 print(found[-1], flush=True)
 
 
-def from_dataset(
+def dataset_task(
     dataset: str,
     public_beta: float | None,
     data_dir: Path | None,
@@ -103,7 +103,7 @@ def from_dataset(
     )
 
 
-def made_up(seed: int, kind: str, model: str = "logistic") -> Task:
+def synthetic_task(seed: int, kind: str, model: str = "logistic") -> Task:
     """Two classes, the rarer one on 22 % of the rows, of which the best possible labels are 80 % right."""
     rng = np.random.default_rng(seed)
 
@@ -126,7 +126,7 @@ class StudentsOfLabels(ExpertFedKT):
     lessons = FedKT.lessons
 
 
-def taught(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
+def opinions_and_counts(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
     """What the students say of the public rows, and the parties' counts."""
     parties = task.parties()
     for party in parties:
@@ -149,9 +149,9 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
         return right(pooled if calibrated else limit_label_drift(pooled)[0])
 
     algorithm = ExpertFedKT(task.model)
-    opinions, counts = taught(task, algorithm)
+    opinions, counts = opinions_and_counts(task, algorithm)
     as_it_is = partial(weighed, calibrated=algorithm.calibrated())
-    of_labels, _ = taught(task, StudentsOfLabels(task.model))
+    of_labels, _ = opinions_and_counts(task, StudentsOfLabels(task.model))
     hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
     named = [doubted(said, own) for said, own in zip(hard, normalise_rows(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))

@@ -23,7 +23,7 @@ def run_levels(each: GroupRun, place: Workplace) -> dict[str, Any]:
     with one_thread():
         federation = federation_of(each.group, each.seed, place.data_dir)
         settings = paper_settings(place.folder)[each.group]
-        rows = [figures(setting, each, federation) for setting in settings]
+        rows = [setting_figures(setting, each, federation) for setting in settings]
         plain, balanced = accuracies([federation.bare()], federation.data.X_test, federation.data.y_test)
     return {
         "group": each.group,
@@ -36,7 +36,7 @@ def run_levels(each: GroupRun, place: Workplace) -> dict[str, Any]:
     }
 
 
-def figures(setting: PaperSetting, each: GroupRun, federation: ServerNoise | PartyNoise) -> dict[str, Any]:
+def setting_figures(setting: PaperSetting, each: GroupRun, federation: ServerNoise | PartyNoise) -> dict[str, Any]:
     """One setting: accuracy, the price, and what the paper prints."""
     algorithm, rows = query_rows(parts_of(each.group)[1], setting.noise, setting.queries, federation)
     price = algorithm.price(

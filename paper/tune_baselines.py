@@ -65,7 +65,7 @@ OWN: dict[str, list[Options]] = {
 }
 
 
-def tried(setting: Setting, data: Dataset, method: str, options: Options) -> dict[str, Any]:
+def trial(setting: Setting, data: Dataset, method: str, options: Options) -> dict[str, Any]:
     """One run of one method with these options, and its score."""
     started = time.process_time()
     whole = assemble(setting, data, draw_parties(setting, data))
@@ -106,7 +106,7 @@ class Tuning:
                 return float(each["accuracy"])
         if seed not in self.loaded:
             self.loaded = {seed: load(self.dataset, seed=seed, data_dir=self.data_dir)}
-        entry = tried(Setting(self.dataset, seed=seed).filled(), self.loaded[seed], method, options)
+        entry = trial(Setting(self.dataset, seed=seed).filled(), self.loaded[seed], method, options)
         append_line(self.results, entry)
         print(f"{method} {options} seed {seed}: {entry['accuracy']:.4f} ({entry['cpu_seconds']} s)", flush=True)
         return float(entry["accuracy"])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paper.expert_counts import noticed
-from paper.expert_labels import from_dataset, made_up, right_labels
+from paper.expert_counts import suspicions
+from paper.expert_labels import dataset_task, right_labels, synthetic_task
 
 RESULTS = Path(__file__).parents[2] / "paper" / "results"
 
@@ -22,11 +22,11 @@ def kept(file: str, problem: str) -> dict[str, float]:
 
 def test_labels_on_a_made_up_problem_are_as_good_as_they_were():
     # A row in 2,000 may tip on another machine.
-    assert right_labels(made_up(0, kind="dirichlet"), 0) == pytest.approx(
+    assert right_labels(synthetic_task(0, kind="dirichlet"), 0) == pytest.approx(
         kept("expert-labels.json", "noisy"), abs=0.005
     )
 
 
 def test_false_counts_on_the_digits_are_noticed_as_they_were():
-    task = from_dataset("digits", None, None, 0, "balanced", "logistic")
-    assert noticed(task, 0) == pytest.approx(kept("expert-counts.json", "digits, logistic"), abs=0.01)
+    task = dataset_task("digits", None, None, 0, "balanced", "logistic")
+    assert suspicions(task, 0) == pytest.approx(kept("expert-counts.json", "digits, logistic"), abs=0.01)

@@ -14,7 +14,7 @@ from fedkt.cli.output import stderr, stdout
 from fedkt.data import load
 from fedkt.federation import Outcome
 from fedkt.lab.curves import save_curves
-from fedkt.lab.grid import Entry, Grid
+from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
 from fedkt.lab.results import less_first, summarise
@@ -41,7 +41,7 @@ def as_rich(grid: Grid, *, colours: Mapping[str, str] | None = None, wrap: bool 
     return table
 
 
-def marked_up(entry: Entry, colours: Mapping[str, str]) -> str:
+def marked_up(entry: GridCell, colours: Mapping[str, str]) -> str:
     """A cell in the colour of its mark, with what stands under it."""
     text = f"[{colours.get(entry.mark, 'default')}]{escape(entry.text)}[/]"
     return f"{text}\n[dim]({escape(entry.below)})[/dim]" if entry.below else text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Entry:
+class GridCell:
     """A cell with more to it than a word."""
 
     text: str
@@ -26,7 +26,7 @@ class Grid:
     """Lines of cells under a head; the first cell of a line is its name."""
 
     head: Sequence[str]
-    lines: Sequence[Sequence[str | Entry]]
+    lines: Sequence[Sequence[str | GridCell]]
     title: str = ""
     caption: str = ""
     words: Collection[str] = ()

@@ -11,7 +11,7 @@ from typing import Any
 from fedkt.errors import ConfigurationError
 from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.figures import accuracy_bars, vote_histograms
-from fedkt.lab.grid import Entry, Grid
+from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.headline import headline
 from fedkt.lab.html import page_template
 from fedkt.lab.names import name_of, summary_of
@@ -139,12 +139,12 @@ def with_settings_in_names(reports: Sequence[Report]) -> list[Report]:
 
 def summary_table(reports: Sequence[Report]) -> Grid:
     """A line for each algorithm over its seeds."""
-    lines: list[list[str | Entry]] = []
+    lines: list[list[str | GridCell]] = []
     for each in summarise(reports):
         several = len(each.seeds) > 1
         lines.append(
             [
-                Entry(name_of(each.algorithm), summary_of(each.algorithm)),
+                GridCell(name_of(each.algorithm), summary_of(each.algorithm)),
                 with_spread(each.accuracy, several),
                 with_spread(each.balanced_accuracy, several),
                 with_spread(each.label_accuracy, several),

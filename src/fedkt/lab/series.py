@@ -61,7 +61,7 @@ def run_all(
             # A kill between a result and the end of its rounds leaves these behind.
             if not missing() and (folder is None or not folder.exists()):
                 continue
-            with made_by_us(results, folder) as ours:
+            with run_lock(results, folder) as ours:
                 if not ours:
                     elsewhere.append((number, full))
                     continue
@@ -99,7 +99,7 @@ def needs_run(key: str, full: Setting, known: dict[str, Report], measure_bytes: 
 
 
 @contextmanager
-def made_by_us(results: Path | None, folder: Path | None) -> Iterator[bool]:
+def run_lock(results: Path | None, folder: Path | None) -> Iterator[bool]:
     """Whether no other process makes the run that keeps its rounds in this folder, nor will inside the block."""
     if results is None or folder is None:
         yield True

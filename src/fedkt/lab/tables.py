@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fedkt.lab.grid import Entry, Grid
+from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.traffic import TRAFFIC_HEAD, curves, reach_cells, targets, traffic, traffic_cells, worth_showing
 from fedkt.report import Report, mean_and_spread
 
@@ -33,10 +33,10 @@ def reach_table(reports: Sequence[Report], name: Callable[[str], str] = str) -> 
     )
 
 
-def difference(points: Sequence[float] | None) -> Entry:
+def difference(points: Sequence[float] | None) -> GridCell:
     """Mean and spread of paired differences, and in how many of them ours is ahead; empty where there are none."""
     if not points:
-        return Entry("")
+        return GridCell("")
     mean, spread = mean_and_spread(points)
     ahead = f"{sum(each > 0 for each in points)} of {len(points)} ahead"
-    return Entry(f"{mean:+.1f} ± {spread:.1f}", ahead) if len(points) > 1 else Entry(f"{mean:+.1f}")
+    return GridCell(f"{mean:+.1f} ± {spread:.1f}", ahead) if len(points) > 1 else GridCell(f"{mean:+.1f}")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from fedkt.lab.grid import Grid
 from fedkt.lab.html import page_template
-from fedkt.lab.svg import with_own_ids
 from fedkt.system.files import write_atomically
 from paper.comparison import comparison_table, tables_beside
 from paper.outcome import ResultTable, counts_in_words, verdicts
@@ -77,7 +76,7 @@ def section(table: ResultTable, number: int) -> Section:
         text=[part.replace("\n", " ") for part in table.experiment.text.split("\n\n") if part],
         table=comparison_table(table),
         beside=tables_beside(table),
-        picture=with_own_ids(picture, f"p{number}") if picture else "",
+        picture="" if picture is None else picture.svg(f"p{number}"),
         missing=table.missing,
         hours=table.hours,
     )
@@ -93,7 +92,7 @@ def private_section(folder: Path, results: Path) -> PrivateSection | None:
         LEVELS.title,
         LEVELS.where,
         settings_in_words(rows),
-        with_own_ids(accuracy_by_epsilon(rows, curve), "private"),
+        accuracy_by_epsilon(rows, curve).svg("private"),
         [
             ("At which ε our curve reaches what the paper reaches", epsilon_table(curve, paper_bests(folder))),
             ("Our curve", curve_table(curve)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedkt.lab.curves import accuracy_curves
-from fedkt.lab.svg import BLUE, GRID, QUIET, as_svg, drawing
+from fedkt.lab.svg import BLUE, GRID, QUIET, Picture
 from paper.outcome import Cell, ResultTable, ours_in_words
 from paper.panels import in_panels
 
@@ -14,14 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def picture_of(table: ResultTable) -> str:
-    """The experiment's picture as an `<svg>` element; empty where it wants none or nothing is there to be drawn."""
+def picture_of(table: ResultTable) -> Picture | None:
+    """The experiment's picture; None where it wants none or nothing is there to be drawn."""
     if table.experiment.picture == "rounds" and any(report.history for report in table.reports):
         return accuracy_curves(table.reports)
     if table.experiment.picture == "lines" and table.reports:
-        with drawing():
-            return as_svg(draw_lines(table), table.experiment.title, describe_lines(table))
-    return ""
+        return Picture(table.experiment.title, describe_lines(table), lambda: draw_lines(table))
+    return None
 
 
 def draw_lines(table: ResultTable) -> Figure:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedkt.lab.svg import BLUE, GRID, QUIET, RED, as_svg, drawing, save_picture
+from fedkt.lab.svg import BLUE, GRID, QUIET, RED, Picture
 from fedkt.report import mean_and_spread
 from paper.panels import in_panels
 from paper.private_curve import Point
@@ -18,24 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TITLE = "Accuracy against epsilon"
 NAMES = {"het": "heterogeneous", "hom": "homogeneous"}
 
 
-def accuracy_by_epsilon(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> str:
-    """A panel for each dataset, level and partition, as one `<svg>` element; empty without rows."""
-    if not rows:
-        return ""
-    with drawing():
-        return as_svg(draw(rows, curve), TITLE, describe_curve(curve))
+def accuracy_by_epsilon(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> Picture:
+    """A panel for each dataset, level and partition."""
+    return Picture("Accuracy against epsilon", describe_curve(curve), lambda: draw_groups(rows, curve))
 
 
-def save_accuracy_by_epsilon(path: Path, rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> None:
-    """The same as a file of the kind its name ends in."""
-    save_picture(path, lambda: draw(rows, curve), TITLE, describe_curve(curve))
-
-
-def draw(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> Figure:
+def draw_groups(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> Figure:
     """All panels."""
     groups = list(dict.fromkeys(row["group"] for row in rows))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 # `python paper/update_tables.py` finds what lies beside it, but not the package itself.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fedkt.lab.curves import save_curves
+from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.grid import Grid
 from fedkt.lab.results import read_lines, stored
 from fedkt.system.files import write_atomically
@@ -22,7 +22,7 @@ from paper.markdown import in_bold, markdown, replace_between
 from paper.outcome import ResultTable
 from paper.private_curve import curve_of
 from paper.private_levels import LEVELS
-from paper.private_pictures import save_accuracy_by_epsilon
+from paper.private_pictures import accuracy_by_epsilon
 from paper.private_tables import (
     EXACT,
     curve_table,
@@ -137,8 +137,8 @@ def main() -> int:
             if "--check" not in sys.argv:
                 write_atomically(path, text.encode())
     if "--check" not in sys.argv:
-        save_curves(ROOT / "docs" / "svhn-rounds.svg", list(stored(ROUNDS).values()))
-        save_accuracy_by_epsilon(ROOT / "docs" / "private-curve.svg", setting_rows(PRIVATE), curve_of(RESULTS))
+        accuracy_curves(list(stored(ROUNDS).values())).save(ROOT / "docs" / "svhn-rounds.svg")
+        accuracy_by_epsilon(setting_rows(PRIVATE), curve_of(RESULTS)).save(ROOT / "docs" / "private-curve.svg")
     print(f"changed: {', '.join(stale)}" if stale else "everything is up to date")
     return 1 if stale and "--check" in sys.argv else 0
 

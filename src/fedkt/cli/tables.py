@@ -13,7 +13,7 @@ from rich.table import Table
 from fedkt.cli.output import stderr, stdout
 from fedkt.data import load
 from fedkt.federation import Outcome
-from fedkt.lab.curves import save_curves
+from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
@@ -174,7 +174,7 @@ def write_curve(path: Path | None, reports: Sequence[Report], *, quiet: bool) ->
     """Accuracy against rounds and bytes as a picture."""
     if path is None:
         return
-    save_curves(path, reports)
+    accuracy_curves(reports).save(path)
     if not quiet:
         stdout.print(f"Curve: {path}", markup=False, highlight=False)
 
@@ -186,7 +186,7 @@ def write_report(
     if path is None:
         return
     data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
-    bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes)
+    bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes).svg()
     write_page(path, reports, title=f"fedkt on {setting.dataset}", partition_svg=bubbles)
     if not quiet:
         stdout.print(f"Report: {path}")

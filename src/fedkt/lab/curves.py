@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedkt.errors import ConfigurationError
 from fedkt.lab.names import colour_of, marker_of, name_of
-from fedkt.lab.svg import GRID, as_svg, drawing, picture_kind, save_picture, shortened
+from fedkt.lab.svg import GRID, Picture, drawing, picture_kind, shortened
 from fedkt.lab.traffic import BOUNDS, Curve, curves, kind
 from fedkt.lab.words import human_bytes
 
@@ -26,20 +26,14 @@ LOGARITHMIC = 15.0
 """How many times the cheapest point the dearest must cost before megabytes are drawn by powers of ten."""
 NO_ROUNDS = "A curve needs a method of several rounds: try fedavg or fedkt-prox with --rounds 10."
 DASHES = (0, (5, 3))
-TITLE = "Accuracy against rounds and bytes"
 
 
-def accuracy_curves(reports: Sequence[Report]) -> str:
-    """The curves as one `<svg>` element: means over the seeds, with a band of one standard deviation."""
-    found = drawable(reports)
-    with drawing():
-        return as_svg(draw_curves(found), TITLE, describe_curves(found))
-
-
-def save_curves(path: Path, reports: Sequence[Report]) -> None:
-    """Write the curves as the kind of file the name ends in."""
-    found = drawable(reports)
-    save_picture(path, lambda: draw_curves(found), TITLE, describe_curves(found))
+def accuracy_curves(reports: Sequence[Report]) -> Picture:
+    """Means over the seeds with a band of one standard deviation, or a refusal in words where no method has rounds."""
+    found = curves(reports)
+    if all(curve.one_shot for curve in found):
+        raise ConfigurationError(NO_ROUNDS)
+    return Picture("Accuracy against rounds and bytes", describe_curves(found), lambda: draw_curves(found))
 
 
 def check_curve(path: Path, settings: Sequence[Setting]) -> None:
@@ -49,14 +43,6 @@ def check_curve(path: Path, settings: Sequence[Setting]) -> None:
         raise ConfigurationError(NO_ROUNDS)
     with drawing():
         pass  # says so where matplotlib is missing
-
-
-def drawable(reports: Sequence[Report]) -> list[Curve]:
-    """The curves, or a refusal in words where no method has rounds."""
-    found = curves(reports)
-    if all(curve.one_shot for curve in found):
-        raise ConfigurationError(NO_ROUNDS)
-    return found
 
 
 def draw_curves(found: Sequence[Curve]) -> Figure:

@@ -1,7 +1,7 @@
 """Pictures of an experiment: who is how accurate, and how the parties voted.
 
-Every function gives one `<svg>` element to be put into a page: described for readers who cannot see it, without
-scripts, dates or fonts of its own, and byte for byte the same for the same numbers.
+A picture is described for readers who cannot see it, has no scripts, dates or fonts of its own, and is byte for byte
+the same for the same numbers.
 """
 
 from __future__ import annotations
@@ -13,18 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.lab.names import colour_of, name_of
-from fedkt.lab.svg import (
-    BLUE,
-    GRID,
-    ORANGE,
-    QUIET,
-    as_svg,
-    drawing,
-    shortened,
-)
+from fedkt.lab.svg import BLUE, GRID, ORANGE, QUIET, Picture, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from fedkt.lab.results import Summary
     from fedkt.report import Report
@@ -33,49 +26,58 @@ WIDTH = 8.0
 """Inches; one inch is 72 units of the SVG."""
 
 
-def accuracy_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> str:
-    """Mean accuracy and balanced accuracy per algorithm, the spread over seeds as error bars, each seed as a dot.
-
-    The axis does not begin at 0: the differences between algorithms would vanish on it.
-    """
-    with drawing():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(WIDTH, 1.15 + 0.42 * max(len(summaries), 1)), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-        for axes, measure, title in (
-            (left, "accuracy", "Test accuracy"),
-            (right, "balanced_accuracy", "Balanced accuracy (mean over classes)"),
-        ):
-            draw_accuracies(axes, summaries, reports, measure)
-            axes.set_title(title)
-        left.set_yticks(range(len(summaries)), [shortened(name_of(each.algorithm), 28) for each in summaries])
-        left.set_ylim(max(len(summaries), 1) - 0.45, -0.65)
-        words = [
-            f"{name_of(each.algorithm)}: accuracy {accuracy_in_words(each.accuracy, len(each.seeds))}, "
-            f"balanced accuracy {accuracy_in_words(each.balanced_accuracy, len(each.seeds))}"
-            for each in summaries
-        ]
-        return as_svg(figure, "Accuracy of each algorithm", "; ".join(words) + ".")
+def accuracy_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> Picture:
+    """Mean accuracy and balanced accuracy per algorithm, the spread over seeds as error bars, each seed as a dot."""
+    words = [
+        f"{name_of(each.algorithm)}: accuracy {accuracy_in_words(each.accuracy, len(each.seeds))}, "
+        f"balanced accuracy {accuracy_in_words(each.balanced_accuracy, len(each.seeds))}"
+        for each in summaries
+    ]
+    return Picture("Accuracy of each algorithm", "; ".join(words) + ".", lambda: draw_bars(summaries, reports))
 
 
-def vote_histograms(votes: dict[str, Any]) -> str:
+def vote_histograms(votes: dict[str, Any]) -> Picture:
     """How the parties voted on the public rows: how many agreed with the winner, and how many abstained."""
     agreement, abstention = (np.asarray(votes[f"{what}_histogram"]) for what in ("agreement", "abstention"))
     unlabelled, ties = int(votes.get("unlabelled", 0)), int(votes.get("ties", 0))
     rows = int(agreement.sum())
     words = f"Of {rows:,} public rows, {unlabelled:,} got no vote and no label; {ties:,} had a tie, broken at random."
-    with drawing():
-        from matplotlib.figure import Figure
+    means = f"Mean agreement about {middle_of(agreement):.0%}, mean abstention about {middle_of(abstention):.0%}."
+    return Picture(
+        "How the parties voted on the public rows",
+        f"{means} {words}",
+        lambda: draw_votes(agreement, abstention, words),
+    )
 
-        figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-        draw_histogram(left, agreement, BLUE, "Share of the parties that voted for the winner")
-        draw_histogram(right, abstention, ORANGE, "Share of the parties that abstained")
-        left.set_ylabel("public rows")
-        figure.supxlabel(words, fontsize=9, color=QUIET)
-        means = f"Mean agreement about {middle_of(agreement):.0%}, mean abstention about {middle_of(abstention):.0%}."
-        return as_svg(figure, "How the parties voted on the public rows", f"{means} {words}")
+
+def draw_bars(summaries: Sequence[Summary], reports: Sequence[Report]) -> Figure:
+    """Both accuracies; the axes do not begin at 0, or the differences between algorithms would vanish on them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, 1.15 + 0.42 * max(len(summaries), 1)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
+    for axes, measure, title in (
+        (left, "accuracy", "Test accuracy"),
+        (right, "balanced_accuracy", "Balanced accuracy (mean over classes)"),
+    ):
+        draw_accuracies(axes, summaries, reports, measure)
+        axes.set_title(title)
+    left.set_yticks(range(len(summaries)), [shortened(name_of(each.algorithm), 28) for each in summaries])
+    left.set_ylim(max(len(summaries), 1) - 0.45, -0.65)
+    return figure
+
+
+def draw_votes(agreement: NDArray[np.int64], abstention: NDArray[np.int64], words: str) -> Figure:
+    """Both histograms, and the rest of the vote in words below them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
+    draw_histogram(left, agreement, BLUE, "Share of the parties that voted for the winner")
+    draw_histogram(right, abstention, ORANGE, "Share of the parties that abstained")
+    left.set_ylabel("public rows")
+    figure.supxlabel(words, fontsize=9, color=QUIET)
+    return figure
 
 
 def draw_accuracies(axes: Axes, summaries: Sequence[Summary], reports: Sequence[Report], measure: str) -> None:

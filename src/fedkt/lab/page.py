@@ -16,7 +16,6 @@ from fedkt.lab.headline import headline
 from fedkt.lab.html import page_template
 from fedkt.lab.names import name_of, summary_of
 from fedkt.lab.results import summarise
-from fedkt.lab.svg import with_own_ids
 from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import distinct, human_bytes, human_seconds, percent, seeds_in_words, with_noun, with_spread
@@ -99,10 +98,10 @@ def chapter(reports: Sequence[Report], number: int) -> Chapter:
         heading=f"{first.dataset}, {with_noun(first.parties, 'party', 'parties')}, model {first.model}",
         headline=headline(first, scores, measured),
         table=summary_table(reports),
-        bars=with_own_ids(accuracy_bars(list(scores.values()), measured), f"c{number}") if len(measured) > 1 else "",
-        votes=with_own_ids(vote_histograms(votes), f"c{number}") if votes else "",
+        bars=accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
+        votes=vote_histograms(votes).svg(f"c{number}") if votes else "",
         votes_of=str(votes.get("of", "")),
-        curves=with_own_ids(accuracy_curves(measured), f"c{number}") if any(run.history for run in measured) else "",
+        curves=accuracy_curves(measured).svg(f"c{number}") if any(run.history for run in measured) else "",
         traffic=with_capitals(traffic_table(reports, name_of)),
         model_size="" if (one := model_bytes(reports)) is None else human_bytes(one),
         reach=with_capitals(reach_table(measured, name_of)),

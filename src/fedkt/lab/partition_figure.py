@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
 from fedkt.lab.figures import WIDTH
-from fedkt.lab.svg import BLUE, GRID, QUIET, as_svg, drawing, save_picture, shortened
+from fedkt.lab.svg import BLUE, GRID, QUIET, Picture, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TITLE = "Rows of each class at each party"
 BAND_PARTIES = 50
 """Parties beside each other before a new band begins below."""
 BAND_ROWS = 40
@@ -27,22 +25,17 @@ DIAMETERS = 48
 """Distinct bubble sizes drawn: one shape is stored per size, so this bounds the size of the file."""
 
 
-def partition_bubbles(owners: ArrayLike, y: ArrayLike, classes: Sequence[Any]) -> str:
+def partition_bubbles(owners: ArrayLike, y: ArrayLike, classes: Sequence[Any]) -> Picture:
     """Parties across, classes down, a bubble whose area grows with the rows a party has of a class.
 
     `owners` has the party of each row, `y` the index of its class in `classes`.
     """
     names, counts = rows_by_party(owners, y, len(classes))
-    with drawing():
-        figure = draw_partition(names, counts, classes)
-        return as_svg(figure, TITLE, describe_partition(names, counts, classes))
-
-
-def save_partition(path: Path, owners: ArrayLike, y: ArrayLike, classes: Sequence[Any]) -> None:
-    """Write the bubble plot as the kind of file the name ends in: .png, .svg or .pdf."""
-    names, counts = rows_by_party(owners, y, len(classes))
-    words = describe_partition(names, counts, classes)
-    save_picture(path, lambda: draw_partition(names, counts, classes), TITLE, words)
+    return Picture(
+        "Rows of each class at each party",
+        describe_partition(names, counts, classes),
+        lambda: draw_partition(names, counts, classes),
+    )
 
 
 def rows_by_party(owners: ArrayLike, y: ArrayLike, n_classes: int) -> tuple[list[str], NDArray[np.int64]]:

@@ -18,7 +18,7 @@ from fedkt.algorithms.calibration import USELESS_EPSILON
 from fedkt.errors import ConfigurationError
 from fedkt.lab.grid import Grid
 from fedkt.lab.html import page_template
-from fedkt.lab.svg import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, QUIET, RED, as_svg, drawing, save_picture
+from fedkt.lab.svg import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, QUIET, RED, Picture
 from fedkt.privacy import Noise, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.calibrate import noise_for_chance
@@ -96,19 +96,14 @@ def save_cost(path: Path, lines: Sequence[Line], asking: Asking) -> None:
     if kind == "html":
         write_atomically(path, cost_page(lines, asking).encode())
     else:
-        save_picture(path, lambda: draw_cost(lines, asking), title(asking), describe_cost(lines, asking))
+        cost_picture(lines, asking).save(path)
 
 
-def cost_svg(lines: Sequence[Line], asking: Asking) -> str:
-    """The picture as one `<svg>` element."""
-    with drawing():
-        return as_svg(draw_cost(lines, asking), title(asking), describe_cost(lines, asking))
-
-
-def describe_cost(lines: Sequence[Line], asking: Asking) -> str:
-    """The picture in words."""
+def cost_picture(lines: Sequence[Line], asking: Asking) -> Picture:
+    """ε against the number of labels, a line for each noise."""
     each = [f"{line.label}: epsilon {', '.join(some_points(line))}" for line in lines]
-    return subtitle(asking) + " " + "; ".join(each) + "."
+    words = subtitle(asking) + " " + "; ".join(each) + "."
+    return Picture(title(asking), words, lambda: draw_cost(lines, asking))
 
 
 def title(asking: Asking) -> str:
@@ -226,7 +221,7 @@ def cost_page(lines: Sequence[Line], asking: Asking) -> str:
     """One HTML file with the picture and its figures: no script, nothing loaded from anywhere."""
     return page_template("cost.html").render(
         title=title(asking),
-        picture=cost_svg(lines, asking),
+        picture=cost_picture(lines, asking).svg(),
         epsilons=Grid(
             ["labels", *(line.label for line in lines)],
             [

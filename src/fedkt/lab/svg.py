@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,12 +94,6 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
     )
 
 
-def with_own_ids(svg: str, suffix: str) -> str:
-    """The same picture with ids of its own, for a page that shows it twice."""
-    found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
-    return svg.replace(found.group(1), found.group(1) + suffix) if found else svg
-
-
 def picture_kind(path: Path) -> str:
     """The kind of file a picture's name asks for: png, svg or pdf."""
     kind = path.suffix.lower().lstrip(".")
@@ -109,17 +104,30 @@ def picture_kind(path: Path) -> str:
     return kind
 
 
-def save_picture(path: Path, draw: Callable[[], Figure], title: str, description: str) -> None:
-    """Write a figure as the kind of file the name ends in, byte for byte the same for the same numbers."""
-    kind = picture_kind(path)
-    # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
-    undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
-    with drawing():
-        figure = draw()
+@dataclass(frozen=True)
+class Picture:
+    """A figure that is drawn when it is needed, and what it says to those who cannot see it."""
+
+    title: str
+    words: str
+    draw: Callable[[], Figure]
+
+    def svg(self, suffix: str = "") -> str:
+        """One `<svg>` element; with a suffix its ids are its own on a page that shows the same picture twice."""
+        with drawing():
+            svg = as_svg(self.draw(), self.title, self.words)
+        found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
+        return svg.replace(found.group(1), found.group(1) + suffix) if found and suffix else svg
+
+    def save(self, path: Path) -> None:
+        """Write it as the kind of file the name ends in, byte for byte the same for the same numbers."""
+        kind = picture_kind(path)
         if kind == "svg":
-            data = b'<?xml version="1.0" encoding="utf-8"?>\n' + as_svg(figure, title, description).encode()
-        else:
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
-            data = buffer.getvalue()
-    write_atomically(path, data)
+            write_atomically(path, b'<?xml version="1.0" encoding="utf-8"?>\n' + self.svg().encode())
+            return
+        # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
+        undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
+        buffer = io.BytesIO()
+        with drawing():
+            self.draw().savefig(buffer, format=kind, dpi=160, metadata=undated)
+        write_atomically(path, buffer.getvalue())

@@ -23,7 +23,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Folder = Annotated[Path, typer.Option(help="The folder with experiments, the paper's numbers and results.")]
+Folder = Annotated[
+    Path, typer.Option(help="The folder with experiments, the paper's numbers and results.", show_default="paper")
+]
 Quick = Annotated[bool, typer.Option("--quick", help="A rehearsal: one seed, reduced work, kept apart.")]
 HERE = Path(__file__).parent
 COLOURS = {"within": "green", "better": "cyan", "worse": "red"}

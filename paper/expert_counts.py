@@ -62,9 +62,9 @@ def suspicions(task: Task, seed: int) -> dict[str, float]:
     honest = misfits(task, opinions, counts)
     caught = first = 0
     for liar, own in enumerate(counts):
-        told = counts.copy()
-        told[liar] = np.where(np.arange(len(own)) == own.argmin(), own.sum(), 0)
-        far = misfits(task, opinions, told)
+        claims = counts.copy()
+        claims[liar] = np.where(np.arange(len(own)) == own.argmin(), own.sum(), 0)
+        far = misfits(task, opinions, claims)
         caught += int(far[liar] > MISFIT)
         first += int(far.argmax()) == liar
     return {
@@ -79,9 +79,10 @@ def suspicions(task: Task, seed: int) -> dict[str, float]:
 def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
     """How far each party's counts are from what its students say, if these are the counts they give."""
     mute = task.model in ONLY_NAMES_A_CLASS
-    heard = [doubted(said, own) if mute else said for said, own in zip(opinions, normalise_rows(counts), strict=True)]
-    pooled = pooled_posterior(heard, shares_of(counts))
-    return np.array([misfit(said, own, pooled, counts.sum(axis=0)) for said, own in zip(heard, counts, strict=True)])
+    shares = normalise_rows(counts)
+    votes = [doubted(each, own) if mute else each for each, own in zip(opinions, shares, strict=True)]
+    pooled = pooled_posterior(votes, shares_of(counts))
+    return np.array([misfit(each, own, pooled, counts.sum(axis=0)) for each, own in zip(votes, counts, strict=True)])
 
 
 if __name__ == "__main__":

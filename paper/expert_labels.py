@@ -76,9 +76,9 @@ def study_missing(
     found = json.loads(results.read_text()) if results.exists() else []
     for name, problem in problems.items():
         for seed in SEEDS:
-            named = {"problem": name, "seed": seed}
-            if not any(named.items() <= each.items() for each in found):
-                found.append({**named, **look(problem(seed), seed)})
+            key = {"problem": name, "seed": seed}
+            if not any(key.items() <= each.items() for each in found):
+                found.append({**key, **look(problem(seed), seed)})
                 write_atomically(results, json.dumps(found, indent=1).encode() + b"\n")
                 print(found[-1], flush=True)
 
@@ -107,11 +107,11 @@ def synthetic_task(seed: int, kind: str, model: str = "logistic") -> Task:
     """Two classes, the rarer one on 22 % of the rows, of which the best possible labels are 80 % right."""
     rng = np.random.default_rng(seed)
 
-    def drawn(count: int) -> tuple[np.ndarray, np.ndarray]:
+    def sample(count: int) -> tuple[np.ndarray, np.ndarray]:
         X = rng.normal(size=(count, 5)).astype(np.float32)
         return X, (rng.random(count) < 1 / (1 + np.exp(1.5 - 0.8 * X[:, 0] - 0.5 * X[:, 1]))).astype(np.int64)
 
-    (X, y), (public, truth) = drawn(4000), drawn(2000)
+    (X, y), (public, truth) = sample(4000), sample(2000)
     owner = deal(kind, y, MADE_UP_PARTIES, rng=rng)
     parties = [
         Party(public, (0, 1), seed_for(seed, f"p{who}"), name=f"p{who}", X=X[owner == who], y=y[owner == who])
@@ -133,9 +133,9 @@ def opinions_and_counts(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.nda
         party.shelf.clear()
     with one_thread():
         bundles = [bundle for bundle, _ in run_parties(algorithm, parties, None, jobs=1, progress=None)]
-        heard = algorithm.heard(task.server, bundles)
-    opinions = [answers.mean(axis=0, dtype=np.float64).astype(np.float32) for _, answers in heard]
-    return opinions, counted([bundle for bundle, _ in heard])
+        answers = algorithm.heard(task.server, bundles)
+    opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers]
+    return opinions, counted([bundle for bundle, _ in answers])
 
 
 def right_labels(task: Task, seed: int) -> dict[str, float]:
@@ -144,16 +144,16 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
     def right(scores: np.ndarray) -> float:
         return float(np.mean(winners(scores, np.random.default_rng(seed)) == task.truth))
 
-    def weighed(said: list[np.ndarray], numbers: np.ndarray, *, calibrated: bool = False) -> float:
-        pooled = pooled_posterior(said, shares_of(numbers))
+    def pooled_right(votes: list[np.ndarray], numbers: np.ndarray, *, calibrated: bool = False) -> float:
+        pooled = pooled_posterior(votes, shares_of(numbers))
         return right(pooled if calibrated else limit_label_drift(pooled)[0])
 
     algorithm = ExpertFedKT(task.model)
     opinions, counts = opinions_and_counts(task, algorithm)
-    as_it_is = partial(weighed, calibrated=algorithm.calibrated())
+    as_it_is = partial(pooled_right, calibrated=algorithm.calibrated())
     of_labels, _ = opinions_and_counts(task, StudentsOfLabels(task.model))
     hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
-    named = [doubted(said, own) for said, own in zip(hard, normalise_rows(counts), strict=True)]
+    class_only = [doubted(each, own) for each, own in zip(hard, normalise_rows(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
     each = np.arange(len(counts))[:, None]
     fooled = [as_it_is(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
@@ -161,10 +161,10 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
     return {
         "as it is": as_it_is(opinions, counts),
         "every party alike": right(np.sum(hard, axis=0)),
-        "students of labels": weighed(of_labels, counts),
-        "students only name a class": weighed(named, counts),
+        "students of labels": pooled_right(of_labels, counts),
+        "students only name a class": pooled_right(class_only, counts),
         "never pulled back": right(untouched),
-        "always pulled back": weighed(opinions, counts),
+        "always pulled back": pooled_right(opinions, counts),
         "pulled back to what parties name on rows of their own": right(
             pulled_to(untouched, named_shares(opinions, normalise_rows(untouched @ shares_of(counts).T)))
         ),
@@ -177,10 +177,10 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
 
 def named_shares(opinions: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
     """How often each class is named if every party labels the rows that are likely its own (rows × parties)."""
-    named = [
-        whose @ np.eye(said.shape[1])[said.argmax(axis=1)] for said, whose in zip(opinions, weights.T, strict=True)
+    votes = [
+        whose @ np.eye(each.shape[1])[each.argmax(axis=1)] for each, whose in zip(opinions, weights.T, strict=True)
     ]
-    return np.asarray(np.sum(named, axis=0) / weights.sum())
+    return np.asarray(np.sum(votes, axis=0) / weights.sum())
 
 
 if __name__ == "__main__":

@@ -129,8 +129,8 @@ def run_seed(seed: int, source: Path) -> dict[str, Any]:
         write_plan(folder, "--seed", str(seed))
         report = federation(folder)
         solo = {hospital: alone(folder, hospital, seed) for hospital in FAMILIES}
-    kept = ("accuracy", "balanced_accuracy", "bytes_sent", "votes", "rows", "party_accuracy", "versions", "seconds")
-    return {"seed": seed, **{key: report[key] for key in kept}, "alone": solo, "families": FAMILIES}
+    fields = ("accuracy", "balanced_accuracy", "bytes_sent", "votes", "rows", "party_accuracy", "versions", "seconds")
+    return {"seed": seed, **{key: report[key] for key in fields}, "alone": solo, "families": FAMILIES}
 
 
 def main() -> None:

@@ -58,8 +58,8 @@ def main() -> None:
                     }
                 )
                 print(found[-1], flush=True)
-    said = {"command": "python paper/teacher_epochs.py", "seed": 0, "versions": versions(), "teachers": found}
-    write_atomically(RESULTS, (json.dumps(said, indent=1) + "\n").encode())
+    entry = {"command": "python paper/teacher_epochs.py", "seed": 0, "versions": versions(), "teachers": found}
+    write_atomically(RESULTS, (json.dumps(entry, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

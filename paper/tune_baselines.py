@@ -47,7 +47,7 @@ Options = dict[str, float]
 
 def over(**values: tuple[float, ...]) -> list[Options]:
     """Every combination."""
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+    return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
 
 
 COMMON = over(local_epochs=EPOCHS, learning_rate=(1e-3,)) + over(local_epochs=(10, 40), learning_rate=(1e-4, 1e-2))

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,11 @@ def test_a_module_imports_only_what_lies_below_it(path):
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_what_is_installed_knows_nothing_of_the_clone(path):
     assert not {"paper", "tests", "benchmarks", "fuzz"} & {name.split(".")[0] for name in imported(path)}
+
+
+def test_what_only_a_clone_can_run_is_not_installed():
+    told = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert told["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/fedkt"]}
 
 
 @pytest.mark.parametrize("path", sorted(PAPER.glob("*.py")), ids=lambda path: path.name)

@@ -70,12 +70,12 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
     """The figure as one described `<svg>` element whose ids clash with no other figure's on the page."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    drawn = buffer.getvalue()
-    drawn = drawn[drawn.index("<svg") :].rstrip()
-    drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :].rstrip()
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Inside a page this sheet would style everything, so its two rules move to the element itself.
-    drawn = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL)
-    mark = "f" + hashlib.sha256((title + description + drawn).encode()).hexdigest()[:8]
+    svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
+    mark = "f" + hashlib.sha256((title + description + svg).encode()).hexdigest()[:8]
 
     def own(tag: re.Match[str]) -> str:
         text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", tag.group())
@@ -83,14 +83,14 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
         return re.sub(r' font-family: [^;"]*;| transform="rotate\(-?0 [^)]*\)"', "", text)
 
     # Only inside tags: a party may be called id="x".
-    drawn = re.sub(r"<[^<>]+>", own, drawn)
-    opening = drawn[: drawn.index(">")]
+    svg = re.sub(r"<[^<>]+>", own, svg)
+    opening = svg[: svg.index(">")]
     opening = re.sub(r'\s(width|height|version|xmlns:xlink)="[^"]*"', "", opening)
-    drawn = drawn[drawn.index(">") + 1 :].replace("xlink:href=", "href=")
+    svg = svg[svg.index(">") + 1 :].replace("xlink:href=", "href=")
     return (
         f'{opening} role="img" aria-labelledby="{mark}-title {mark}-desc" font-family="system-ui, \'DejaVu Sans\', '
         f'Arial, sans-serif" stroke-linejoin="round"><title id="{mark}-title">{escape(title)}</title>'
-        f'<desc id="{mark}-desc">{escape(description)}</desc>{drawn}'
+        f'<desc id="{mark}-desc">{escape(description)}</desc>{svg}'
     )
 
 

@@ -13,7 +13,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from fedkt.algorithms.pate import CUT, TIES, cut
+from fedkt.algorithms.cut import cut
+from fedkt.algorithms.lesson import CUT, TIES
 from fedkt.data import Dataset
 from fedkt.federation import Party
 from fedkt.models.neural.recipe import Recipe

@@ -16,9 +16,9 @@ FOLDER = Path(".fuzz")
 
 def read_bundle(data: bytes) -> object:
     """A bundle, as the server unpacks it."""
-    from fedkt.bundle import unpack
+    from fedkt.bundle import Expected, unpack
 
-    return unpack(data, source="b", max_models=2, parties=("north", "south"), **_agreed())
+    return unpack(data, source="b", expected=Expected(max_models=2, parties=("north", "south"), **_agreed()))
 
 
 def read_manifest(data: bytes) -> object:

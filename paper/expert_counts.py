@@ -20,8 +20,8 @@ import numpy as np
 # `python paper/expert_counts.py` finds what lies beside it, but not the package itself.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fedkt.algorithms import ExpertFedKT
-from fedkt.algorithms.expert import doubted
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.voting.expert import doubt
 from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
 from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
 from paper.expert_labels import Task, dataset_task, opinions_and_counts, study_missing
@@ -58,7 +58,7 @@ def main() -> None:
 
 def suspicions(task: Task, seed: int) -> dict[str, float]:
     """Misfits when all are honest, and when one gives its rows to its rarest class."""
-    opinions, counts = opinions_and_counts(task, ExpertFedKT(task.model))
+    opinions, counts = opinions_and_counts(task, FedKT(task.model, voting="expert"))
     honest = misfits(task, opinions, counts)
     caught = first = 0
     for liar, own in enumerate(counts):
@@ -80,7 +80,7 @@ def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.nd
     """How far each party's counts are from what its students say, if these are the counts they give."""
     mute = task.model in ONLY_NAMES_A_CLASS
     shares = normalise_rows(counts)
-    votes = [doubted(each, own) if mute else each for each, own in zip(opinions, shares, strict=True)]
+    votes = [doubt(each, own) if mute else each for each, own in zip(opinions, shares, strict=True)]
     pooled = pooled_posterior(votes, shares_of(counts))
     return np.array([misfit(each, own, pooled, counts.sum(axis=0)) for each, own in zip(votes, counts, strict=True)])
 

@@ -20,8 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.algorithms import ExpertFedKT, FedKT
-from fedkt.algorithms.expert import counted, doubted
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.lesson import Lesson
+from fedkt.algorithms.voting import Expert
+from fedkt.algorithms.voting.expert import class_counts, doubt
 from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
 from fedkt.data.partition import partition as deal
@@ -120,22 +122,24 @@ def synthetic_task(seed: int, kind: str, model: str = "logistic") -> Task:
     return Task(model, lambda: parties, Server(public, (0, 1), seed_for(seed, "the server")), truth)
 
 
-class StudentsOfLabels(ExpertFedKT):
+class StudentsOfLabels(Expert):
     """Expert voting whose students learn the class that their teachers find likeliest."""
 
-    lessons = FedKT.lessons
+    def lesson(self, fedkt: FedKT, plain: Lesson) -> Lesson:
+        """The plain one."""
+        return plain
 
 
-def opinions_and_counts(task: Task, algorithm: ExpertFedKT) -> tuple[list[np.ndarray], np.ndarray]:
+def opinions_and_counts(task: Task, algorithm: FedKT) -> tuple[list[np.ndarray], np.ndarray]:
     """What the students say of the public rows, and the parties' counts."""
     parties = task.parties()
     for party in parties:
         party.shelf.clear()
     with one_thread():
         bundles = [bundle for bundle, _ in run_parties(algorithm, parties, None, jobs=1, progress=None)]
-        answers = algorithm.heard(task.server, bundles)
-    opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers]
-    return opinions, counted([bundle for bundle, _ in answers])
+        answers = algorithm.student_answers(task.server, bundles)
+    opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
+    return opinions, class_counts(answers.bundles)
 
 
 def right_labels(task: Task, seed: int) -> dict[str, float]:
@@ -148,12 +152,12 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
         pooled = pooled_posterior(votes, shares_of(numbers))
         return right(pooled if calibrated else limit_label_drift(pooled)[0])
 
-    algorithm = ExpertFedKT(task.model)
+    algorithm = FedKT(task.model, voting="expert")
     opinions, counts = opinions_and_counts(task, algorithm)
-    as_it_is = partial(pooled_right, calibrated=algorithm.calibrated())
-    of_labels, _ = opinions_and_counts(task, StudentsOfLabels(task.model))
+    as_it_is = partial(pooled_right, calibrated=algorithm.voting.calibrated(algorithm))
+    of_labels, _ = opinions_and_counts(task, FedKT(task.model, voting=StudentsOfLabels()))
     hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
-    class_only = [doubted(each, own) for each, own in zip(hard, normalise_rows(counts), strict=True)]
+    class_only = [doubt(each, own) for each, own in zip(hard, normalise_rows(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
     each = np.arange(len(counts))[:, None]
     fooled = [as_it_is(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]

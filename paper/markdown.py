@@ -9,10 +9,11 @@ from fedkt.errors import DataError
 from fedkt.lab.grid import Grid
 
 
-def markdown(grid: Grid) -> str:
-    """A table, with its caption under it."""
+def markdown(grid: Grid, *, spaced: bool = False) -> str:
+    """A table, with its caption under it; `spaced` says how the rule below its head is written."""
     head, *lines = ("| " + " | ".join(map(str, line)) + " |" for line in (grid.head, *grid.lines))
-    table = "\n".join([head, "|" + "---|" * len(grid.head), *lines])
+    rule = "|" + (" --- |" if spaced else "---|") * len(grid.head)
+    table = "\n".join([head, rule, *lines])
     return f"{table}\n\n{grid.caption}" if grid.caption else table
 
 

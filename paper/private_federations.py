@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.pate import TIES, Lesson, TeacherVotes, studying
+from fedkt.algorithms.lesson import TIES, Lesson, TeacherVotes
 from fedkt.data import Dataset, load
 from fedkt.federation import Party, Server, seed_for
 from fedkt.lab.runner import assemble, draw_parties
@@ -98,7 +98,7 @@ class PartyNoise:
     def __init__(self, parties: list[Party], data: Dataset, families: Roles) -> None:
         self.data, self.roles, self.parties = data, families, parties
         self.lessons = [Lesson(party, 0, families, SUBSETS["L2"]) for party in parties]
-        self.votes = TeacherVotes(self.lessons, 2, 1, lambda _: None).votes
+        self.votes = TeacherVotes(self.lessons, 2, 1, lambda _: None).counts
 
     def run(self, noise: Noise, rows: Labels, seed: int, learner: Any = None) -> Any:
         """The final model of one draw of the noise."""
@@ -116,10 +116,10 @@ class PartyNoise:
         """Students of the labelled rows, their vote on all public rows, and the final model."""
         public = self.data.X_public
         families = self.roles if learner is None else replace(self.roles, student=learner)
-        students = [
-            fit_group([studying(replace(lesson, queries=rows, chosen=families), labels_of(lesson.party, votes))], 2)[0]
-            for lesson, votes in zip(self.lessons, self.votes, strict=True)
-        ]
+        students = []
+        for lesson, votes in zip(self.lessons, self.votes, strict=True):
+            asked = replace(lesson, queries=rows, roles=families)
+            students += fit_group([asked.student_task(labels_of(lesson.party, votes))], 2)
         server = Server(public, self.data.classes, 0)
         labels = winners(consistent_votes(([each.predict(public)] for each in students), 2), server.rng(0))
         return fit_model(self.roles.final, public, labels, rng=server.rng(1))

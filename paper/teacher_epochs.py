@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fedkt.algorithms.cut import cut
-from fedkt.algorithms.pate import CUT
+from fedkt.algorithms.lesson import CUT
 from fedkt.data import load
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting

@@ -71,7 +71,7 @@ def trial(setting: Setting, data: Dataset, method: str, options: Options) -> dic
     whole = assemble(setting, data, draw_parties(setting, data))
     parties, X, y = lay_aside(whole)
     network = trained_for(setting.model, epochs=None, learning_rate=options["learning_rate"])
-    algorithm = ALGORITHMS[method](network, parties=len(parties), **options)
+    algorithm = ALGORITHMS[method].build(network, teachers=len(parties), **options)
     server = Server(data.X_public, data.classes, seed_for(setting.seed, "the server"), image=data.image)
     outcome = simulate(algorithm, parties, server)
     return {

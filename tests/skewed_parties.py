@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedkt.bundle import pack, unpack
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.voting import Background
+from fedkt.bundle import Expected, pack, unpack
 from fedkt.federation import Party, Server, simulate
 
 CLASSES = (0, 1, 2)
@@ -35,6 +37,21 @@ def fresh(parties):
     return [Party(p.public, p.classes, p.seed, name=p.name, X=p.X, y=p.y) for p in parties]
 
 
+def expert(model, **settings):
+    """FedKT with expert voting."""
+    return FedKT(model, voting="expert", **settings)
+
+
+def background(model, *, most_rows=None, **settings):
+    """FedKT with expert voting without counts."""
+    return FedKT(model, voting=Background(most_rows=most_rows or {}), **settings)
+
+
+def roles_of(algorithm, own=None):
+    """Who teaches and who studies at a party with such a model of its own."""
+    return algorithm.voting.roles_for(algorithm, own)
+
+
 def accuracy(algorithm, skewed):
     """How often the final model is right on the public rows, and all that came out."""
     parties, server, truth = skewed
@@ -46,13 +63,14 @@ def labels_here_and_from_afar(algorithm, skewed, **agreed):
     """How the server labels the public rows with the students as they are, and when they have travelled; and these."""
     parties, server, _ = skewed
     bundles = [algorithm.party_step(party, None) for party in fresh(parties)]
-    wanted = {"source": "x", "plan": "", "classes": CLASSES, "n_features": 2, "soft": True, **agreed}
+    expected = Expected(plan="", classes=CLASSES, n_features=2, soft=True, **agreed)
     # The plan, not the bundle, tells a server of which family students are.
     travelled = [
-        replace(unpack(pack(each, check_rows=server.public), **wanted), calibrated=each.calibrated) for each in bundles
+        replace(unpack(pack(each, check_rows=server.public), source="x", expected=expected), calibrated=each.calibrated)
+        for each in bundles
     ]
     sides = [Server(server.public, CLASSES, 99) for _ in range(2)]
     for side, sent in zip(sides, (bundles, travelled), strict=True):
         algorithm.server_step(side, sent)
-    (one,), (two,) = (side.diary.figures["labels"] for side in sides)
+    (one,), (two,) = (side.diary.vote.labels for side in sides)
     return one[1], two[1], travelled

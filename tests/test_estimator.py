@@ -213,6 +213,19 @@ def test_a_private_level_says_what_it_promises():
     assert not any("class_labels" in note for note in seeded.report_.notes)
 
 
+def test_a_delta_is_held_against_the_number_of_private_rows():
+    from fedkt.privacy import Gaussian
+
+    hospitals = len(set(HOSPITAL[TRAIN]))
+    # Larger than one in so many rows, smaller than one in so few hospitals.
+    delta = 2 / len(X[TRAIN])
+    assert delta < 1 / hospitals
+    private = {"level": "L2", "noise": Gaussian(2.0), "queries": 60, "delta": delta, "random_state": 0}
+    model = FedKTClassifier(DecisionTreeClassifier(), **private)
+    model.fit(X[TRAIN], LABELS[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+    assert any(f"larger than one in {len(X[TRAIN])} rows" in note for note in model.report_.notes)
+
+
 def test_a_private_level_without_public_rows_is_refused():
     from fedkt.privacy import Gaussian
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import PATE, Centralised, FedKT, Solo
-from fedkt.algorithms.pate import cut
+from fedkt.algorithms.cut import cut
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.federation import Party, Server, seed_for, simulate
@@ -124,8 +124,8 @@ def test_a_party_whose_student_fails_does_not_vote_and_the_others_go_on():
     half = Bundle("half", CLASSES, (FittedModel(None, np.array([1])), Broken()))
     side = server()
     FedKT("tree").server_step(side, [good, half])
-    assert side.diary.figures["labels"][0][1].tolist() == alone.diary.figures["labels"][0][1].tolist()
-    assert list(side.diary.figures["silent"]) == ["half"]
+    assert side.diary.vote.labels[0][1].tolist() == alone.diary.vote.labels[0][1].tolist()
+    assert list(side.diary.vote.silent) == ["half"]
     assert "Party 'half' does not vote, because of student 2: ModelError: it does not answer" in side.diary.notes
     with pytest.raises(ModelError, match="nothing to vote with"):
         FedKT("tree").server_step(server(), [half])
@@ -152,7 +152,7 @@ def test_rows_nobody_votes_on_are_left_out_of_the_final_training_and_counted():
     second = Says([1] * 10 + [0] * (half - 10) + [1] * half)
     side = server()
     FedKT("tree", final=Noting()).server_step(side, [Bundle("a", CLASSES, (first, second))])
-    assert side.diary.figures["unlabelled"] == 10
+    assert side.diary.vote.unlabelled == 10
     assert seen == [len(PUBLIC) - 10]
 
 
@@ -162,7 +162,7 @@ def test_where_no_students_ever_agree_every_vote_counts_and_the_report_says_so()
     side = server()
     FedKT("tree").server_step(side, [Bundle("a", CLASSES, (one, other))])
     assert "On no public row" in side.diary.notes[0]
-    assert side.diary.figures["unlabelled"] == 0
+    assert side.diary.vote.unlabelled == 0
 
 
 def test_a_class_that_loses_every_row_although_many_vote_for_it_is_named():

@@ -19,7 +19,8 @@ from torch import nn
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, Solo
-from fedkt.algorithms.pate import CUT, cut, fit_roles_to_rows
+from fedkt.algorithms.cut import cut
+from fedkt.algorithms.lesson import CUT
 from fedkt.algorithms.training import train_models
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Party, Server, simulate
@@ -114,7 +115,7 @@ def test_a_record_touches_no_teacher_but_its_own():
         y[piece] = 0
         y[piece[0]] = label
         algorithm = FedKT(NeuralClassifier(epochs=60, batch_size=8), partitions=1, subsets=8)
-        problems = algorithm.lessons(member, fit_roles_to_rows(algorithm.chosen(member.model), member))[0].teachers
+        problems = algorithm.lessons(member, algorithm.roles_at([member])[0])[0].teachers
         return grouped(problems, 10), train_models(problems, 10)
 
     (groups, before), (same, after) = teachers(0), teachers(1)
@@ -218,3 +219,11 @@ def test_clinics_with_networks_exchange_files_and_a_party_sends_the_same_bytes_t
     said = [row["prediction"] for row in csv.DictReader(io.StringIO(told.out))]
     truth = (folder / "truth").read_text().split()
     assert np.mean([one == other for one, other in zip(said, truth, strict=True)]) > 0.9
+
+
+@pytest.mark.parametrize("role", ["final", "student", "teacher", "estimator"])
+def test_a_cnn_in_any_role_is_refused_where_the_rows_are_a_table(role):
+    rows = np.random.default_rng(0).normal(size=(120, 3))
+    families = {"estimator": "tree", role: "cnn"}
+    with pytest.raises(ConfigurationError, match="'cnn' reads images, but these rows are tables of 3 columns"):
+        FedKTClassifier(**families, n_parties=2, random_state=0).fit(rows, (rows[:, 0] > 0).astype(int))

@@ -15,8 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from fedkt.algorithms import fedkt_with
-from fedkt.algorithms.calibration import cautions, default_voting
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
@@ -125,9 +126,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
         """
-        algorithm = fedkt_with(
-            default_voting(self.level) if self.voting is None else self.voting,
+        algorithm = FedKT(
             resolved(self.estimator),
+            voting=usual_voting(self.level) if self.voting is None else self.voting,
             teacher=self.teacher,
             student=self.student,
             final=self.final,
@@ -189,8 +190,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self.level,
             price,
             reproducible_noise=self.noise_seed is not None,
-            counts=algorithm.counts,
-            count_noise=algorithm.count_noise(count_rows(public)),
+            counts=algorithm.voting.class_counts,
+            count_noise=algorithm.voting.count_noise(algorithm, count_rows(public)),
         )
         told.extend(cautions(self.level, price, sizes))
         if price is not None and self.class_labels is None:

@@ -20,7 +20,7 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.privacy import Ledger
 from fedkt.privacy.stream import Stream
 from fedkt.system.parallel import Progress, cpu_clock, in_parallel
-from fedkt.votes import Labels
+from fedkt.votes import Labels, Vote
 
 PARTICIPATION = 0x9A27
 """What the server's generator draws with this number: who takes part in a round."""
@@ -31,7 +31,8 @@ class Diary:
     """What happened on one side, for whoever runs that side. It is never sent."""
 
     notes: list[str] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
+    vote: Vote = field(default_factory=Vote)
+    """The vote that this side has held: the server's, or that of a party's teachers."""
     bare_votes: list[Any] = field(default_factory=list, repr=False)
     """Votes before their noise, kept only where a simulation asked for the confidential diagnostic."""
 
@@ -107,7 +108,6 @@ class Server(Side):
 class Algorithm(ABC):
     """Two functions. Nothing else differs between FedKT and the methods it is compared with."""
 
-    name: str
     rounds: int = 1
     pooled: bool = False
     """An upper bound: only a simulation may pool the parties' rows."""
@@ -119,6 +119,11 @@ class Algorithm(ABC):
     def initial_broadcast(self, server: Server) -> Bundle | None:
         """What the server sends before the first round, None for nothing."""
         return None
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What commands and stored results call it."""
 
     @abstractmethod
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:

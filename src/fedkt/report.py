@@ -137,8 +137,8 @@ def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
 
     Only a simulation knows the truth about public rows; nothing is trained or chosen with it.
     """
-    diaries = [outcome.server] if outcome.server.figures.get("labels") else list(outcome.parties.values())
-    pairs = [given for diary in diaries for given in diary.figures.get("labels", [])]
+    diaries = [outcome.server] if outcome.server.vote.labels else list(outcome.parties.values())
+    pairs = [given for diary in diaries for given in diary.vote.labels]
     if not pairs:
         return None
     given = np.concatenate([labels for _, labels in pairs])
@@ -149,7 +149,7 @@ def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
 
 def vote_figures(outcome: Outcome) -> dict[str, Any]:
     """How the server's vote went, without the labels themselves."""
-    return {name: value for name, value in outcome.server.figures.items() if name not in ("labels", "silent")}
+    return outcome.server.vote.figures()
 
 
 def notes(outcome: Outcome) -> tuple[str, ...]:

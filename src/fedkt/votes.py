@@ -6,7 +6,8 @@ Predictions are class indices 0 … n_classes − 1; votes are counts of shape (
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,33 @@ Labels = NDArray[np.int64]
 
 NO_VOTE = -1
 """The label of a query on which nobody voted."""
+
+
+@dataclass
+class Vote:
+    """What happened in a vote, for whoever held it. Figures that a voting does not have are None."""
+
+    labels: list[tuple[Labels | None, Labels]] = field(default_factory=list, repr=False)
+    """The rows that were labelled (None for all of them) and their labels, once for each release."""
+    silent: dict[str, str] = field(default_factory=dict)
+    """The parties that could not vote, and why."""
+    voters: int | None = None
+    unlabelled: int | None = None
+    ties: int | None = None
+    abstention_rate: float | None = None
+    agreement_histogram: list[int] | None = None
+    abstention_histogram: list[int] | None = None
+    weights: dict[str, float] | None = None
+    """Each party's share of a class's rows, mean over the classes."""
+    largest_shares: dict[str, list[Any]] | None = None
+    """The class that each party has the largest share of, and that share."""
+    strayed: float | None = None
+    """How far the labels' class shares lay from the expected ones, before they were moved."""
+
+    def figures(self) -> dict[str, Any]:
+        """What a report tells of the vote, as plain values: neither labels nor who was silent."""
+        known = {name: value for name, value in asdict(self).items() if name not in ("labels", "silent")}
+        return {name: value for name, value in known.items() if value is not None}
 
 
 def count_votes(predictions: ArrayLike, n_classes: int) -> Votes:

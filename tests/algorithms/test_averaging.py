@@ -19,7 +19,7 @@ from fedkt.algorithms.feddf import FedDF
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedkt_prox import FedKTProx
 from fedkt.algorithms.fedprox import FedProx
-from fedkt.algorithms.pate import STUDY
+from fedkt.algorithms.lesson import STUDY
 from fedkt.algorithms.scaffold import CONTROL, Scaffold
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server, simulate
@@ -250,7 +250,7 @@ def test_a_model_without_weights_is_refused_before_anything_is_trained(name):
     with pytest.raises(
         ConfigurationError, match=r"needs a model with weights; RandomForestClassifier has none.*fedkt, solo"
     ):
-        simulate(ALGORITHMS[name]("forest", parties=3), parties(), server())
+        simulate(ALGORITHMS[name].build("forest", teachers=3), parties(), server())
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_model_without_weights_is_refused_before_anything_is_trained(name):
         FedKTProx(ADAM, rounds=0),
         FedKTProx(ADAM, final="forest"),
         FedKTProx(ADAM, final="cnn"),
-        FedKTProx(ADAM, local=ADAM.__class__(epochs=-1)),
+        FedKTProx(ADAM, local_epochs=-1),
     ],
     ids=lambda algorithm: algorithm.name,
 )
@@ -304,9 +304,9 @@ def test_a_party_with_one_class_trains_like_the_others():
 
 def test_local_epochs_are_those_of_a_round_and_leave_fedkts_own_models_alone():
     for name in ("fedavg", "fedprox", "scaffold", "feddf"):
-        assert ALGORITHMS[name](ADAM, local_epochs=7).model.epochs == 7
-        assert ALGORITHMS[name](ADAM).model.epochs == 4
-    both = ALGORITHMS["fedkt-prox"](ADAM, local_epochs=7)
+        assert ALGORITHMS[name].build(ADAM, local_epochs=7).model.epochs == 7
+        assert ALGORITHMS[name].build(ADAM).model.epochs == 4
+    both = ALGORITHMS["fedkt-prox"].build(ADAM, local_epochs=7)
     assert (both.first.model.epochs, both.then.model.epochs) == (4, 7)
 
 

@@ -70,11 +70,15 @@ def test_with_little_noise_a_private_level_learns(level, noise):
 @pytest.mark.parametrize("level", ["L1", "L2"])
 def test_noise_that_drowns_the_votes_leaves_nothing_to_learn(level):
     outcome = simulate(FedKT("tree", level=level, noise=LOUD, queries=200), parties(), server())
-    # Labels are coin tosses: over 200 of them the share of right ones stays within 5 standard deviations of a half.
+    # Labels are coin tosses: the share of right ones stays within 5 standard deviations of a half. At L1 the server
+    # tosses 200 times, at L2 each of the 20 parties does.
     truth = (PUBLIC[:, 0] > 0).astype(int)
-    if level == "L1":
-        _, labels = outcome.server.figures["labels"][0]
-        assert abs(np.mean(labels == truth) - 0.5) < 5 * 0.5 / math.sqrt(200)
+    sides = [outcome.server] if level == "L1" else list(outcome.parties.values())
+    tosses = np.concatenate([labels == truth[rows] for side in sides for rows, labels in side.vote.labels])
+    assert len(tosses) == (200 if level == "L1" else 20 * 200)
+    assert abs(np.mean(tosses) - 0.5) < 5 * 0.5 / math.sqrt(len(tosses))
+    # Nor does the final model know more than its labels. As it answers for whole regions alike, its score wanders more.
+    assert np.mean(outcome.final.models[0].predict(X) == Y) < 0.7
 
 
 def test_at_l1_students_see_all_public_rows_and_the_final_model_only_the_queries():
@@ -90,15 +94,15 @@ def test_at_l2_students_see_only_the_queries_and_the_final_model_all_public_rows
     assert set(Noting.seen) == {30}
     Noting.seen = []
     outcome = simulate(FedKT("tree", final=Noting(), level="L2", noise=QUIET, queries=30), parties(3), server())
-    assert Noting.seen == [200 - outcome.server.figures["unlabelled"]]
+    assert Noting.seen == [200 - outcome.server.vote.unlabelled]
 
 
 def test_with_very_little_noise_l1_gives_the_labels_of_l0():
     bare = simulate(FedKT("tree", partitions=1), parties(5), server())
     noisy = simulate(FedKT("tree", level="L1", noise=Laplace(1e4), queries=200), parties(5), server())
-    rows, labels = noisy.server.figures["labels"][0]
+    rows, labels = noisy.server.vote.labels[0]
     assert rows.tolist() == list(range(200))
-    assert labels.tolist() == bare.server.figures["labels"][0][1].tolist()
+    assert labels.tolist() == bare.server.vote.labels[0][1].tolist()
 
 
 def test_queries_are_chosen_by_a_public_rule_that_looks_at_nothing():
@@ -184,7 +188,8 @@ def test_at_l1_a_party_is_one_vote_and_may_abstain():
 def test_at_l1_nothing_but_labels_is_kept_of_the_vote():
     side = server()
     simulate(FedKT("tree", level="L1", noise=QUIET, queries=25), parties(5), side)
-    assert set(side.diary.figures) == {"labels"}
+    assert side.diary.vote.figures() == {}
+    assert side.diary.vote.silent == {}
 
 
 def test_a_budget_is_refused_before_a_teacher_is_trained():
@@ -224,7 +229,7 @@ def test_the_same_noise_again_is_the_same_release_and_costs_nothing_more(tmp_pat
         member = parties(1)[0]
         member.ledger.file = LedgerFile.open(path)
         algorithm.party_step(member, None)
-        labels.append(member.diary.figures["labels"][0][1].tolist())
+        labels.append(member.diary.vote.labels[0][1].tolist())
     assert labels[0] == labels[1]
     assert len(LedgerFile.open(path).entries) == 1
 
@@ -239,11 +244,26 @@ def test_fresh_noise_is_charged_every_time(tmp_path):
     assert len(LedgerFile.open(path).entries) == 2
 
 
+def test_the_same_noise_from_another_process_is_seen_although_the_ledger_was_opened_before(tmp_path):
+    """Two processes of a party open its ledger at once: whoever comes second finds the first one's release paid."""
+    files = [LedgerFile.open(tmp_path / "north.ledger") for _ in range(2)]
+    algorithm = FedKT("tree", level="L2", noise=Laplace(0.05), queries=40)
+    labels = []
+    for file in files:
+        member = parties(1)[0]
+        member.ledger.file = file
+        # One release is all that the budget covers.
+        member.ledger.budget = price(Release(Laplace(0.05), 40, 5, 2, "record"), 1e-5).epsilon * 1.01
+        algorithm.party_step(member, None)
+        labels.append(member.diary.vote.labels[0][1].tolist())
+    assert labels[0] == labels[1]
+    assert len(LedgerFile.open(tmp_path / "north.ledger").entries) == 1
+
+
 def test_without_a_seed_noise_comes_from_the_operating_system():
     algorithm = FedKT("tree", level="L1", noise=LOUD, queries=200)
     drawn = [
-        simulate(algorithm, parties(5), server(noise_seed=None)).server.figures["labels"][0][1].tolist()
-        for _ in range(2)
+        simulate(algorithm, parties(5), server(noise_seed=None)).server.vote.labels[0][1].tolist() for _ in range(2)
     ]
     assert drawn[0] != drawn[1]
 
@@ -330,6 +350,14 @@ def test_few_parties_and_a_large_delta_are_warned_of_with_numbers():
     assert "With 10 parties the noise" in cautions("L1", careless, [50] * 10)[0]
 
 
+def test_at_level_l2_a_delta_is_held_against_the_number_of_rows_and_not_of_parties():
+    """Two parties of 500 rows: one record in a thousand may be revealed at δ = 0.002, though two parties may not."""
+    found = price(Release(Gaussian(5.0), 10, 25, 2, "record"), 0.002)
+    told = cautions("L2", found, [500, 500])
+    assert any("delta 0.002 is larger than one in 1000 rows: it allows to reveal one of them" in each for each in told)
+    assert not any("larger than one in" in each for each in cautions("L2", found, [200, 200]))
+
+
 @pytest.mark.parametrize(("delta", "warned"), [(0.9, True), (1e-3, True), (9e-4, False)])
 def test_a_delta_that_no_number_of_rows_excuses_is_warned_of(delta, warned):
     found = price(Release(Gaussian(5.0), 10, 25, 2, "record"), delta)
@@ -390,7 +418,13 @@ def test_a_bare_release_takes_away_every_promise():
 
 
 @pytest.mark.parametrize(
-    ("votes", "words"), [([[1, 2], [3, 4]], "shape"), ([[9, 9]], "More votes were counted than there are voters")]
+    ("votes", "words"),
+    [
+        ([[1, 2], [3, 4]], "shape"),
+        ([[9, 9]], "More votes were counted than there are voters"),
+        ([[3, 3]], r"More votes were counted than there are voters \(5\)"),
+        ([[0, 6]], r"More votes were counted than there are voters \(5\)"),
+    ],
 )
 def test_votes_that_are_not_what_was_paid_for_are_not_released(votes, words):
     with pytest.raises(PrivacyError, match=words):
@@ -403,3 +437,16 @@ def test_votes_that_are_not_what_was_paid_for_are_not_released(votes, words):
             unit="party",
             rng=np.random.default_rng(0),
         )
+
+
+@pytest.mark.parametrize("noise", [None, Laplace(1e4)])
+@pytest.mark.parametrize("votes", [[1, 4], [0, 5], [1, 3]])
+def test_as_many_votes_as_there_are_voters_are_released(votes, noise):
+    figures = {"queries": 1, "voters": 5, "classes": 2, "unit": "party", "rng": np.random.default_rng(0)}
+    assert Ledger().release(lambda: np.array([votes]), noise, **figures).tolist() == [1]
+
+
+def test_more_votes_than_voters_do_not_leave_without_noise_either():
+    figures = {"queries": 2, "voters": 5, "classes": 2, "unit": "party", "rng": np.random.default_rng(0)}
+    with pytest.raises(PrivacyError, match="More votes were counted"):
+        Ledger().release(lambda: np.array([[2, 3], [2, 4]]), None, **figures)

@@ -14,7 +14,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from fedkt.bundle import Bundle, pack, peek, unpack
+from fedkt.bundle import Bundle, Expected, pack, peek, unpack
 from fedkt.bundle.signing import new_key
 from fedkt.errors import BundleError, ModelError
 from fedkt.models.base import fit_model
@@ -36,7 +36,7 @@ def bundle():
 
 
 def test_what_is_unpacked_predicts_what_was_packed(bundle):
-    received = unpack(pack(bundle, check_rows=ROWS), source="north.zip", **AGREED)
+    received = unpack(pack(bundle, check_rows=ROWS), source="north.zip", expected=Expected(**AGREED))
     assert (received.sender, received.classes, received.plan) == ("north", ("no", "maybe", "yes"), "3fa9c1")
     answers = run_models([model.data for model in received.models], ROWS, n_classes=3)
     for model, answer in zip(bundle.models, answers, strict=True):
@@ -50,7 +50,7 @@ def test_the_bytes_depend_on_the_bundle_only(bundle):
 
 def test_a_bundle_that_has_travelled_packs_to_the_same_bytes(bundle):
     data = pack(bundle, check_rows=ROWS)
-    received = unpack(data, source="north.zip", **AGREED)
+    received = unpack(data, source="north.zip", expected=Expected(**AGREED))
     assert all(isinstance(model, OnnxModel) for model in received.models)
     assert pack(received, check_rows=ROWS) == data
 
@@ -59,7 +59,10 @@ def test_a_signed_bundle_is_accepted_under_its_key(bundle):
     keys = {"south": new_key(), "north": new_key()}
     data = pack(bundle, check_rows=ROWS, key=keys["north"])
     public = {name: key.public for name, key in keys.items()}
-    assert unpack(data, source="north.zip", keys=public, parties=["north", "south"], **AGREED).sender == "north"
+    assert (
+        unpack(data, source="north.zip", expected=Expected(keys=public, parties=["north", "south"], **AGREED)).sender
+        == "north"
+    )
 
 
 def test_a_peek_shows_the_manifest_and_builds_nothing(bundle):
@@ -90,7 +93,7 @@ def test_a_highly_regular_model_is_not_taken_for_a_zip_bomb():
 
     wide = np.zeros((3, 50_000), np.float32)
     data = pack(Bundle("north", ("a", "b"), (FittedModel(None, np.array([1]), 50_000),)), check_rows=wide)
-    assert unpack(data, source="x", plan="", classes=("a", "b"), n_features=50_000).models
+    assert unpack(data, source="x", expected=Expected(plan="", classes=("a", "b"), n_features=50_000)).models
 
 
 WEIGHTS = {
@@ -111,7 +114,7 @@ def held(data):
 
 
 def test_arrays_come_back_bit_for_bit_and_read_only():
-    received = unpack(pack(sending(WEIGHTS), n_features=4), source="x", arrays=SHAPES, **AGREED)
+    received = unpack(pack(sending(WEIGHTS), n_features=4), source="x", expected=Expected(arrays=SHAPES, **AGREED))
     assert received.models == ()
     assert set(received.arrays) == set(WEIGHTS)
     for name, sent in WEIGHTS.items():
@@ -143,7 +146,7 @@ def test_models_and_arrays_travel_together(bundle):
     both = replace(bundle, arrays=WEIGHTS)
     data = pack(both, check_rows=ROWS, n_features=4)
     assert list(held(data))[1:] == ["models/0.onnx", "models/1.onnx", "arrays/0.bin", "arrays/1.bin", "arrays/2.bin"]
-    received = unpack(data, source="x", arrays=SHAPES, **AGREED)
+    received = unpack(data, source="x", expected=Expected(arrays=SHAPES, **AGREED))
     assert (len(received.models), len(received.arrays)) == (2, 3)
     assert pack(received, check_rows=ROWS) == data
 
@@ -169,7 +172,7 @@ def test_only_arrays_that_shrink_by_a_tenth_are_compressed():
     # Zeros would look like a zip bomb; noise in float32 saves 7 %; half the bytes of widened float32 are zero or so.
     assert kinds == [zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]
     shapes = {name: each.shape for name, each in weights.items()}
-    received = unpack(data, source="x", arrays=shapes, **AGREED)
+    received = unpack(data, source="x", expected=Expected(arrays=shapes, **AGREED))
     assert all((received.arrays[name] == each).all() for name, each in weights.items())
 
 

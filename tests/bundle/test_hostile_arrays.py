@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from fedkt.bundle import Bundle, pack, peek, unpack
+from fedkt.bundle import Bundle, Expected, pack, peek, unpack
 from fedkt.bundle.signing import new_key
 from fedkt.errors import BundleError
 from fedkt.models.onnx_rules import Limits
@@ -34,7 +34,8 @@ WRAPS = (77_158_673_929, 239_075_442)
 
 def opened(data, **changes):
     agreed = {"plan": "81c07e", "classes": CLASSES, "n_features": 3, "arrays": SHAPES, "max_models": 0}
-    return unpack(data, source="inbox/7.zip", **(agreed | changes))
+    limits = changes.pop("limits", None)
+    return unpack(data, source="inbox/7.zip", expected=Expected(**(agreed | changes)), limits=limits)
 
 
 def members(data=GOOD):
@@ -228,17 +229,13 @@ def test_a_live_server_of_fedkt_refuses_arrays(tmp_path):
 
     path = tmp_path / "north.fedkt"
     path.write_bytes(GOOD)
-    columns = SimpleNamespace(n_features=3)
     plan = SimpleNamespace(
         digest="81c07e",
         classes=CLASSES,
-        columns=columns,
+        expected=Expected(plan="81c07e", classes=CLASSES, n_features=3, max_models=2, parties=["north"]),
         partitions=2,
         names=["north"],
         keys={},
-        counts=False,
-        soft=False,
-        background_class=False,
     )
     arrival = look(plan, path)
     assert arrival.bundle is None

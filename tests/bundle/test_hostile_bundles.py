@@ -16,7 +16,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from sklearn.tree import DecisionTreeClassifier
 
-from fedkt.bundle import Bundle, pack, peek, unpack
+from fedkt.bundle import Bundle, Expected, pack, peek, unpack
 from fedkt.bundle.manifest import FORMAT
 from fedkt.bundle.signing import new_key
 from fedkt.errors import BundleError
@@ -37,7 +37,8 @@ SIGNED = pack(Bundle("north", CLASSES, (TREE,), "81c07e"), check_rows=ROWS, key=
 
 def opened(data, **changes):
     agreed = {"plan": "81c07e", "classes": CLASSES, "n_features": 3, "max_models": 2, "parties": ["north", "south"]}
-    return unpack(data, source="inbox/7.zip", **(agreed | changes))
+    limits = changes.pop("limits", None)
+    return unpack(data, source="inbox/7.zip", expected=Expected(**(agreed | changes)), limits=limits)
 
 
 def members(data=GOOD):
@@ -77,9 +78,9 @@ def with_field(**changes):
     return described([members()["models/0.onnx"]], **changes)
 
 
-def patched(offset_of, offset, value):
+def patched(offset_of, offset, value, data=GOOD):
     """The good bundle with bytes changed in every local header (PK 03 04) or directory entry (PK 01 02)."""
-    data = bytearray(GOOD)
+    data = bytearray(data)
     place = data.find(offset_of)
     while place >= 0:
         data[place + offset : place + offset + len(value)] = value
@@ -87,10 +88,10 @@ def patched(offset_of, offset, value):
     return bytes(data)
 
 
-def encrypted():
-    data = bytearray(patched(b"PK\x01\x02", 8, b"\x01\x00"))
-    data[6:8] = b"\x01\x00"
-    return bytes(data)
+def flagged(bit):
+    """The good bundle with one flag set for all members, in their headers and in the directory alike."""
+    flags = struct.pack("<H", 1 << bit)
+    return patched(b"PK\x03\x04", 6, flags, patched(b"PK\x01\x02", 8, flags))
 
 
 def bomb_that_lies():
@@ -155,6 +156,12 @@ def with_claim(dims, payload=b"1234"):
     return model
 
 
+def with_list(dims, numbers):
+    model = graph()
+    model.graph.initializer.add(name="t", data_type=1, dims=dims, float_data=numbers)
+    return model
+
+
 def with_sparse():
     model = graph()
     model.graph.sparse_initializer.add(dims=[2**40])
@@ -195,6 +202,28 @@ def window(name="Conv", *, weights=(2, 3, 2, 2), image=(-1, 3, 2, 2), **options)
     return graph(nodes, tables, width=12)
 
 
+def with_attribute(**fields):
+    """A harmless graph whose node says one thing more."""
+    model = graph()
+    model.graph.node[0].attribute.add(**fields)
+    return model
+
+
+def of_version(number):
+    model = graph()
+    model.ir_version = number
+    return model
+
+
+def looked_up(labels):
+    """A graph that looks its label up in a table."""
+    nodes = [
+        helper.make_node("ArgMax", ["rows"], ["place"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["labels", "place"], ["label"]),
+    ]
+    return graph(nodes, [("labels", np.array(labels))])
+
+
 def with_two_inputs():
     model = graph()
     model.graph.input.append(helper.make_tensor_value_info("more", 1, [None, 3]))
@@ -213,6 +242,8 @@ with warnings.catch_warnings():
     STUFFED = zipped([("manifest.json", b"{}")] * 2 + [("models/0.onnx", b"x")])
 MANY = {f"models/{i}.onnx": b"x" for i in range(1_200)}
 ONNX = members()["models/0.onnx"]
+UTF8_FLAG = 11
+"""The bit that says that names are UTF-8, which those of a bundle are either way."""
 
 ARCHIVES = {
     "empty": (b"", "not a zip"),
@@ -252,7 +283,9 @@ ARCHIVES = {
     ),
     "a directory for large files": (GOOD[:-22] + b"PK\x06\x07" + bytes(16) + GOOD[-22:], "between|damaged"),
     "sixteen models": (described([ONNX] * 16), "too many models: 16, where 2"),
-    "encrypted flag": (encrypted(), "encrypted"),
+    "encrypted flag": (flagged(0), "encrypted"),
+    # Sizes that follow the content, patches, strong encryption, hidden headers, and bits that mean nothing yet.
+    **{f"zip flag {bit}": (flagged(bit), r"zip features \(flags\)") for bit in range(1, 16) if bit != UTF8_FLAG},
     "bzip2": (zipped(members(), zipfile.ZIP_BZIP2), "compression"),
     "lzma": (zipped(members(), zipfile.ZIP_LZMA), "compression|flags"),
     "header and directory disagree": (patched(b"PK\x03\x04", 22, b"\x01\x02\x00\x00"), "differently"),
@@ -349,10 +382,22 @@ GRAPHS = {
     "negative claim": (sent(with_claim([-5])), "impossible shape"),
     "a claim that overflows": (sent(with_claim([2**23] * 3)), "claims"),
     "a claim without payload": (sent(with_claim([1_000_000])), "claims 1000000 numbers but holds 1"),
+    "a payload longer than declared": (sent(with_claim([1], bytes(8))), "claims 1 numbers but holds 2"),
+    "a payload of half a number more": (sent(with_claim([1], bytes(6))), "claims 1 numbers but holds 1.5"),
+    "a list longer than declared": (sent(with_list([1], [0.5, 0.5])), "claims 1 numbers but holds 2"),
+    "a table in the place of the rows": (sent(graph(tables=[("rows", ROWS)])), "overwrites its input 'rows'"),
+    "an attribute twice": (sent(with_attribute(name="axis", type=2, i=0)), "ArgMax node gives an attribute twice"),
+    "an attribute of another one": (sent(with_attribute(name="x", type=2, ref_attr_name="y")), "unknown field 21"),
+    "ONNX version 2": (sent(of_version(2)), "ONNX version 2; versions 3 to 13"),
+    "ONNX version 14": (sent(of_version(14)), "ONNX version 14; versions 3 to 13"),
+    "ONNX version 99": (sent(of_version(99)), "ONNX version 99; versions 3 to 13"),
     "wrong input width": (sent(graph(width=4)), "shape"),
     "wrong output type": (sent(graph(output=TensorProto.FLOAT)), "not int64"),
     "two inputs": (sent(with_two_inputs()), "2 inputs"),
     "label out of range": (sent(forged_tree("classlabels_int64s", 1, 7)), "label 7"),
+    "the label after the last": (sent(forged_tree("classlabels_int64s", 1, 2)), "label 2; only 0 … 1 are classes"),
+    "the label before the first": (sent(forged_tree("classlabels_int64s", 0, -1)), "label -1; only 0 … 1 are classes"),
+    "the label after the last in a table": (sent(looked_up([0, 1, 2])), "label 2; only 0 … 1 are classes"),
     "child index out of range": (sent(forged_tree("nodes_truenodeids", 0, 10_000)), "child index"),
     "negative child index": (sent(forged_tree("nodes_falsenodeids", 0, -1)), "child index"),
     "a cycle": (sent(forged_tree("nodes_falsenodeids", 0, 1)), "two parents"),
@@ -450,6 +495,23 @@ def test_a_manifest_of_a_hundred_thousand_faults_takes_little_memory(name):
 def test_every_member_is_unpacked_once(unpacked):
     opened(SIGNED, keys=PUBLIC)
     assert unpacked == ["manifest.json", "manifest.sig", "models/0.onnx"]
+
+
+def test_an_attribute_of_another_one_is_refused_by_the_rules_too(monkeypatch):
+    """Where such a graph got past the walk over its bytes: only a function's body can have one."""
+    monkeypatch.setattr("fedkt.models.onnx_rules.walk", lambda *_, **__: None)
+    assert len(opened(sent(graph())).models) == 1
+    with pytest.raises(BundleError, match="'x' of a kind that is not allowed"):
+        opened(sent(with_attribute(name="x", type=2, ref_attr_name="y")))
+
+
+@pytest.mark.parametrize("harmless", [graph(), of_version(3), of_version(13), looked_up([0, 1, 1])])
+def test_a_graph_at_the_edge_of_what_is_allowed_is_accepted(harmless):
+    assert len(opened(sent(harmless)).models) == 1
+
+
+def test_names_that_are_marked_as_utf_8_are_accepted():
+    assert len(opened(flagged(UTF8_FLAG)).models) == 1
 
 
 def test_the_good_bundle_is_accepted():

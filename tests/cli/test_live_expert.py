@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from fedkt.bundle import pack, unpack
+from fedkt.bundle import Expected, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
 from fedkt.live.inbox import look
 from fedkt.live.inspection import describe_file
@@ -39,15 +39,8 @@ def federation(tmp_path_factory):
 def bundle_of(folder, name):
     plan = read_plan(folder / "plan.toml")
     data = (folder / "inbox" / f"{name}.fedkt").read_bytes()
-    return unpack(
-        data,
-        source=name,
-        plan=plan.digest,
-        classes=plan.classes,
-        n_features=plan.columns.n_features,
-        counts=True,
-        soft=True,
-    )
+    agreed = {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features}
+    return unpack(data, source=name, expected=Expected(**agreed, counts=True, soft=True))
 
 
 def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federation):
@@ -271,7 +264,7 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
     build(tmp_path)
     new_plan(tmp_path, "--force", "--voting", "expert-no-counts", "--rows", "north=60")
     plan = read_plan(tmp_path / "plan.toml")
-    assert (plan.partitions, plan.subsets, plan.n_outputs) == (1, 1, 3)
+    assert (plan.partitions, plan.subsets, plan.expected.n_outputs) == (1, 1, 3)
     said = " ".join(plan.explain().split())
     assert "two teachers" in said
     assert "about how many rows of each label" in said
@@ -279,11 +272,11 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
         party(tmp_path, name)
     agreed = {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features, "soft": True}
     data = (tmp_path / "inbox" / "north.fedkt").read_bytes()
-    sent = unpack(data, source="north", **agreed, background_class=True)
+    sent = unpack(data, source="north", expected=Expected(**agreed, background_class=True))
     assert sent.counts is None
     assert sent.models[0].n_classes == 3
     with pytest.raises(BundleError, match="refused"):
-        unpack(data, source="north", **agreed)
+        unpack(data, source="north", expected=Expected(**agreed))
     for more in ((), (tmp_path / "plan.toml",)):
         seen = describe_file(tmp_path / "inbox" / "north.fedkt", *map(read_plan, more))
         assert "refused" not in seen["models"][0]

@@ -14,6 +14,8 @@ import pytest
 from command_line import fedkt
 from fedkt.cli import wanted
 from fedkt.cli.compare import usual_algorithms
+from fedkt.privacy import Gaussian, Release
+from fedkt.privacy.accountant import price
 
 REQUIRED = """
 dataset algorithm model parties partitions subsets level seed accuracy balanced_accuracy label_accuracy epsilon
@@ -170,6 +172,30 @@ def test_the_data_dependent_figure_is_printed_as_confidential_and_stored_nowhere
     plain = fedkt(*words, "--json", cwd=tmp_path)
     assert "confidential" not in plain.stderr
     assert set(json.loads(plain.stdout)) == set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "level", "release"),
+    [
+        # Three partitions of ten queries are thirty labels that one record moves.
+        ("fedkt", "L2", {"queries": 30, "voters": 4, "unit": "record"}),
+        ("fedkt-expert", "L2", {"queries": 30, "voters": 4, "unit": "record"}),
+        ("fedkt", "L1", {"queries": 10, "voters": 7, "unit": "party", "abstentions": True}),
+    ],
+)
+def test_an_epsilon_that_is_asked_for_is_kept_and_nearly_used_up(tmp_path, algorithm, level, release):
+    done = fedkt(
+        *("simulate", "digits", "--algorithm", algorithm, "--level", level, "--epsilon", "2", "--queries", "10"),
+        *("--model", "tree", "--parties", "7", "--partitions", "3", "--subsets", "4", "--json"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)["privacy_statement"]
+    votes = price(Release(Gaussian(said["scale"]["sigma"]), classes=10, **release), 1e-5).epsilon
+    counted = algorithm == "fedkt-expert"
+    # Class counts have their part of it too.
+    assert (1.6 if counted else 1.9) < votes <= (1.99 if counted else 2.0)
+    assert 1.9 < said["epsilon"] <= 2.0
 
 
 def test_missing_data_says_where_it_was_looked_for(tmp_path):

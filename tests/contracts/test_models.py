@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.distil import gives_probabilities
+from fedkt.algorithms.soft_lesson import gives_probabilities
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel, fit_model

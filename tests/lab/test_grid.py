@@ -36,6 +36,7 @@ def test_a_document_has_a_cell_on_one_line_and_the_caption_below():
         "",
         "A caption.",
     ]
+    assert markdown(GRID, spaced=True).splitlines()[1] == "| --- | --- | --- |"
 
 
 def test_a_column_of_a_document_can_be_bold():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import wraps
 
 import numpy as np
 import pytest
@@ -62,10 +63,10 @@ def sent_messages(monkeypatch):
     heard = []
 
     def listen(name):
-        made = ALGORITHMS[name]
+        card = ALGORITHMS[name]
 
         def make(*given, **settings):
-            algorithm = made(*given, **settings)
+            algorithm = card.make(*given, **settings)
             play = algorithm.party_steps
 
             def party_steps(parties, broadcast, **options):
@@ -76,7 +77,7 @@ def sent_messages(monkeypatch):
             algorithm.party_steps = party_steps
             return algorithm
 
-        monkeypatch.setitem(ALGORITHMS, name, make)
+        monkeypatch.setitem(ALGORITHMS, name, replace(card, make=wraps(card.make)(make)))
         return heard
 
     return listen

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedkt.data import load
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.lab.results import summarise
 from fedkt.lab.runner import run
 from fedkt.lab.setting import Setting, fingerprint
+from fedkt.privacy import Gaussian, Release
+from fedkt.privacy.accountant import price
 from real_data import DATA_DIR, needs_real_data
 
 QUICK = Setting("digits", model="tree", parties=3, partitions=1, subsets=2)
@@ -111,3 +114,26 @@ def test_adult_with_single_trees_learns_more_than_the_majority_class():
 def test_subsets_are_no_part_of_a_method_that_has_none():
     asked = Setting("digits", "fedkt-expert-no-counts", partitions=3, subsets=5)
     assert fingerprint(asked.filled()) == fingerprint(replace(asked, partitions=None, subsets=None).filled())
+
+
+def odd_or_even(name, **settings):
+    """The digits as two classes, of which the price of a vote depends on the number of voters."""
+    data = load(name, **settings)
+    labels = {each: getattr(data, each) % 2 for each in ("y", "y_public", "y_test")}
+    return replace(data, classes=("even", "odd"), **labels)
+
+
+@pytest.mark.parametrize(
+    ("level", "release"),
+    [
+        ("L1", {"queries": 10, "voters": 7, "unit": "party", "abstentions": True}),
+        ("L2", {"queries": 30, "voters": 4, "unit": "record"}),
+    ],
+)
+def test_an_epsilon_is_kept_among_as_many_voters_as_there_are(monkeypatch, level, release):
+    monkeypatch.setattr("fedkt.lab.runner.load", odd_or_even)
+    private = {"algorithm": "fedkt", "level": level, "epsilon": 2.0, "queries": 10}
+    report = run(replace(QUICK, parties=7, partitions=3, subsets=4, **private))
+    sigma = report.privacy_statement["scale"]["sigma"]
+    assert 1.9 < price(Release(Gaussian(sigma), classes=2, **release), 1e-5).epsilon <= 2.0
+    assert 1.9 < report.epsilon <= 2.0

@@ -144,7 +144,7 @@ def test_what_runs_is_written_from_what_was_checked():
 
 
 def test_a_received_bundle_runs_what_was_written_anew():
-    from fedkt.bundle import Bundle, pack, unpack
+    from fedkt.bundle import Bundle, Expected, pack, unpack
     from fedkt.models.exchange import OnnxModel
 
     proto = model()
@@ -152,7 +152,7 @@ def test_a_received_bundle_runs_what_was_written_anew():
     sent = pack(
         Bundle("north", ("a", "b", "c"), (OnnxModel(proto.SerializeToString(), 3, 3),), "81c07e"), check_rows=ROWS
     )
-    (got,) = unpack(sent, source="x", plan="81c07e", classes=("a", "b", "c"), n_features=3).models
+    (got,) = unpack(sent, source="x", expected=Expected(plan="81c07e", classes=("a", "b", "c"), n_features=3)).models
     assert got.data == model().SerializeToString(deterministic=True)
 
 

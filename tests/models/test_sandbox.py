@@ -168,11 +168,11 @@ def test_whoever_was_slow_is_named_and_the_others_vote(good):
     bundles = [Bundle(name, ("a", "b"), (OnnxModel(data, 3, 2, limits=limits),)) for name, data in sent.items()]
     diary = Diary()
     server = Server(ROWS, ("a", "b"), 0, diary=diary)
-    heard = [bundle.sender for bundle, _ in FedKT("tree").heard(server, bundles)]
+    heard = [bundle.sender for bundle in FedKT("tree").student_answers(server, bundles).bundles]
     assert heard == ["quick"]
-    assert list(diary.figures["silent"]) == ["slow"]
-    assert "Party 'slow' does not vote" in diary.figures["silent"]["slow"]
-    assert "more than 1 seconds of CPU time" in diary.figures["silent"]["slow"]
+    assert list(diary.vote.silent) == ["slow"]
+    assert "Party 'slow' does not vote" in diary.vote.silent["slow"]
+    assert "more than 1 seconds of CPU time" in diary.vote.silent["slow"]
 
 
 @pytest.mark.parametrize(("parties", "seconds"), [(1, 600), (24, 600), (25, 576), (1_000, 14), (100_000, 1)])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.pate import CUT, TIES
+from fedkt.algorithms.lesson import CUT, TIES
 from fedkt.federation import Party, Server, simulate
 from fedkt.votes import NO_VOTE
 
@@ -78,6 +78,6 @@ def test_the_product_labels_and_predicts_as_algorithm_1_does(federation):
     )
     outcome = simulate(algorithm, members, server)
 
-    labels = [None if label == NO_VOTE else label for label in outcome.server.figures["labels"][0][1].tolist()]
+    labels = [None if label == NO_VOTE else label for label in outcome.server.vote.labels[0][1].tolist()]
     assert labels == expected
     assert outcome.final.models[0].predict(np.array(GRID, dtype=float)).tolist() == [final(row) for row in GRID]

@@ -10,10 +10,14 @@ import pytest
 import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from fedkt.bundle.signing import new_key
 from fedkt.errors import DataError, PlanError
 from fedkt.plan import MAX_PLAN_BYTES, NAME, make_plan, parse_plan, read_plan
+from fedkt.privacy import Release, price_together
+from fedkt.privacy.accountant import price
+from fedkt.privacy.gaussian import GaussianCounts
 
 PUBLIC = "age,sex,chol,outcome\n" + "".join(f"{30 + i},{'mf'[i % 2]},{200 + i * 0.1},secret{i}\n" for i in range(40))
 
@@ -82,6 +86,7 @@ def test_comments_layout_and_the_order_of_keys_do_not_change_the_digest(public):
         ("mean = 49.5", "mean = 49.6"),
         ("rows = 40", "rows = 41"),
         ('task = "outcome"', 'task = "income"'),
+        ("seed = 0", 'seed = 0\nvoting = "expert"'),
     ],
 )
 def test_anything_else_changes_the_digest(public, old, new):
@@ -89,6 +94,12 @@ def test_anything_else_changes_the_digest(public, old, new):
     text = plan.to_toml()
     assert old in text
     assert parse_plan(text.replace(old, new).encode(), "plan.toml").digest != plan.digest
+
+
+def test_every_voting_has_a_digest_of_its_own(public):
+    votings = ("consistent", "expert", "expert-no-counts")
+    plans = [plan_of(public, partitions=1, subsets=1, voting=voting) for voting in votings]
+    assert len({plan.digest for plan in plans}) == 3
 
 
 @pytest.mark.parametrize(
@@ -151,6 +162,88 @@ def test_a_family_for_a_stranger_a_strangers_key_and_a_shared_key_are_refused(pu
         plan_of(public, keys={"north": key, "south": key})
     with pytest.raises(PlanError, match=r"parties\.0\.key: .*not base64"):
         plan_of(public, keys={"north": "no key"})
+
+
+ROLES = {
+    "model": {"model": "cnn"},
+    "teacher": {"teacher": "cnn"},
+    "student": {"student": "cnn"},
+    "final": {"final": "cnn"},
+    "of a party": {"party_models": {"south": "cnn"}},
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_family_that_reads_images_is_refused_where_the_rows_are_a_table(public, role):
+    with pytest.raises(PlanError, match="models: cnn reads images, and the agreed columns are no pixels"):
+        plan_of(public, **ROLES[role])
+
+
+def test_a_received_plan_whose_final_model_reads_images_is_refused_where_the_rows_are_a_table(public):
+    text = plan_of(public, final="logistic").to_toml()
+    assert 'final = "logistic"' in text
+    with pytest.raises(PlanError, match=r"plan\.toml: models: cnn reads images"):
+        parse_plan(text.replace('final = "logistic"', 'final = "cnn"').encode(), "plan.toml")
+
+
+def private_plan(public, **changes):
+    """A plan that asks 40 public rows at level L2 with noise that says little of anything."""
+    noise = changes.pop("privacy", {"mechanism": "laplace", "scale": {"gamma": 0.1}, "queries": 40})
+    return plan_of(public, **{"level": "L2", "privacy": noise, **changes})
+
+
+def test_an_epsilon_at_level_l2_is_kept_over_all_partitions(public):
+    asked = {"epsilon": 2.0, "queries": 10, "delta": 1e-5}
+    plan = private_plan(public, partitions=3, subsets=6, privacy=asked)
+    # Three partitions of ten queries are thirty labels that one record moves.
+    assert 1.9 < price(Release(plan.privacy.noise, 30, 6, 2, "record"), 1e-5).epsilon <= 2.0
+    assert 1.9 < plan.price().epsilon <= plan.budget <= 2.0
+    once = private_plan(public, partitions=1, subsets=6, privacy={**asked, "queries": 30})
+    assert plan.privacy.scale == once.privacy.scale
+
+
+def test_an_epsilon_is_kept_by_votes_and_class_counts_together(public):
+    plan = private_plan(public, voting="expert", privacy={"epsilon": 2.0, "queries": 10, "delta": 1e-5})
+    votes = Release(plan.privacy.noise, 10, 5, 2, "record")
+    counts = Release(GaussianCounts(plan.privacy.count_sigma), 1, 1, 2, "record")
+    assert 1.8 < price_together([votes, counts], 1e-5).epsilon <= plan.budget <= 2.0
+
+
+@pytest.mark.parametrize("count", [2, 5, 20])
+def test_an_epsilon_at_level_l1_is_kept_among_all_parties(public, count):
+    parties = [f"p{number}" for number in range(count)]
+    asked = {"epsilon": 2.0, "queries": 10, "delta": 1e-5}
+    plan = private_plan(public, level="L1", partitions=3, parties=parties, privacy=asked)
+    assert 1.9 < price(Release(plan.privacy.noise, 10, count, 2, "party", abstentions=True), 1e-5).epsilon <= 2.0
+    assert 1.9 < plan.price().epsilon <= plan.budget <= 2.0
+
+
+@pytest.mark.parametrize(("level", "subsets"), [("L0", 1), ("L2", 5)])
+def test_only_without_noise_an_expert_has_one_teacher_unless_more_are_agreed_on(public, level, subsets):
+    """The vote of one teacher drowns in any noise that hides it."""
+    noise = {} if level == "L0" else {"mechanism": "laplace", "scale": {"gamma": 0.1}}
+    plan = private_plan(public, level=level, voting="expert", privacy=noise)
+    assert (plan.partitions, plan.subsets) == (1, subsets)
+    text = plan.to_toml()
+    line = next(each for each in text.splitlines() if each.startswith("subsets = "))
+    assert parse_plan(text.replace(line, "").encode(), "plan.toml").subsets == subsets
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "scale", "spread"),
+    [
+        ("laplace", {"gamma": 0.1}, stats.laplace(scale=1 / 0.1).std()),
+        ("gumbel", {"theta": 0.1}, stats.gumbel_r(scale=1 / 0.1).std()),
+        ("gaussian", {"sigma": 14.0}, 14.0),
+    ],
+)
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_noise_on_class_counts_costs_a_twentieth_of_that_on_the_votes(public, mechanism, scale, spread, partitions):
+    noise = {"mechanism": mechanism, "scale": scale, "queries": 20}
+    plan = private_plan(public, voting="expert", partitions=partitions, privacy=noise)
+    # As Gaussian mechanisms, k votes of spread σ have μ² = 2k/σ², and one histogram of spread τ has 2/τ².
+    votes = 2 * 20 * partitions / spread**2
+    assert 2 / plan.privacy.count_sigma**2 == pytest.approx(votes / 20)
 
 
 def test_the_label_cannot_be_a_column(public):

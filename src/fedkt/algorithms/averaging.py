@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.pate import STUDY
+from fedkt.algorithms.lesson import STUDY
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel
-from fedkt.models.catalogue import as_estimator
+from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import TrainingTask, fit_to_rows, is_neural
 from fedkt.system.parallel import Progress, progress_counter
 
@@ -39,15 +39,17 @@ NO_WEIGHTS = "fedkt, solo, pate and centralised take any classifier"
 class Averaging(Algorithm):
     """Local training from common weights, then an average by rows.
 
-    `model` is a neural network; its epochs, batches and learning rate are those of a party's local training. A
-    fraction `participation` of the parties is drawn for each of the `rounds`.
+    `model` is a neural network; its epochs, batches and learning rate are those of a party's local training, unless
+    `local_epochs` are given. A fraction `participation` of the parties is drawn for each of the `rounds`.
     """
 
     title: str
     """What messages call the method."""
 
-    def __init__(self, model: Any, *, rounds: int = 1, participation: float = 1.0) -> None:
-        self.model = model
+    def __init__(
+        self, model: Any, *, local_epochs: int | None = None, rounds: int = 1, participation: float = 1.0
+    ) -> None:
+        self.model = trained_for(model, epochs=local_epochs)
         self.rounds = rounds
         self.participation = participation
 
@@ -95,7 +97,7 @@ class Averaging(Algorithm):
             raise ConfigurationError(f"{self.title} trains one model for all; party {own[0]!r} was given its own.")
         start = weights_in(broadcast)
         network = self.network(parties[0])
-        problems = [
+        tasks = [
             TrainingTask(
                 network,
                 party.X,
@@ -109,10 +111,10 @@ class Averaging(Algorithm):
         ]
         n_classes = len(parties[0].classes)
         models = train_models(
-            problems,
+            tasks,
             n_classes,
             jobs=jobs,
-            done=progress_counter(progress, len(problems)),
+            done=progress_counter(progress, len(tasks)),
             say=parties[0].diary.say if parties[0].round == 0 else None,
             what="local models",
         )

@@ -27,47 +27,6 @@ USELESS_EPSILON = 10.0
 """Above this an attacker may be e^10 times surer after the release than before: no protection worth its noise."""
 
 
-def default_voting(level: str) -> str:
-    """How parties are weighed where nobody chose it: by who knows a class, unless noise has to hide single votes."""
-    return "expert" if level == "L0" else "consistent"
-
-
-def default_algorithm(level: str) -> str:
-    """What a simulation runs where nobody chose it."""
-    return "fedkt-expert" if default_voting(level) == "expert" else "fedkt"
-
-
-def default_partitions(level: str, voting: str = "consistent") -> int:
-    """s where nobody chose it: a partition is a release of its own where noise is on, and experts need one student."""
-    return 2 if level == "L0" and voting == "consistent" else 1
-
-
-def default_subsets(level: str, voting: str = "consistent") -> int:
-    """t where nobody chose it: without noise an expert's one teacher had better see all rows."""
-    return 1 if level == "L0" and voting != "consistent" else 5
-
-
-def check_voting(voting: str, *, level: str, partitions: int, subsets: int) -> None:
-    """Refuse, in words, settings that do not go with a voting."""
-    if voting != "consistent" and level == "L1":
-        raise ConfigurationError(
-            "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
-            "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
-        )
-    if voting != "expert-no-counts":
-        return
-    if level != "L0":
-        raise ConfigurationError(
-            f"Expert voting without counts adds no noise, and level {level} needs it. Choose expert voting with "
-            "counts, or consistent voting."
-        )
-    if (partitions, subsets) != (1, 1):
-        raise ConfigurationError(
-            f"Expert voting without counts has one partition and one subset, got {partitions} and {subsets}. "
-            "Leave them out, or choose another voting."
-        )
-
-
 def check_adjacency(level: str, adjacency: str) -> None:
     """Refuse, in words, an adjacency that a level does not have."""
     known = get_args(Adjacency)

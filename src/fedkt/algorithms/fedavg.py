@@ -9,6 +9,7 @@ w_{t+1} = Σ_k (n_k / n) w^k_{t+1}, where w^k_{t+1} is w_t after local epochs on
 from __future__ import annotations
 
 from fedkt.algorithms.averaging import Averaging
+from fedkt.algorithms.card import BOTH_WAYS, Card
 
 
 class FedAvg(Averaging):
@@ -16,3 +17,14 @@ class FedAvg(Averaging):
 
     name = "fedavg"
     title = "FedAvg"
+
+
+CARD = Card(
+    name=FedAvg.name,
+    title=FedAvg.title,
+    summary="averages of weights",
+    make=FedAvg,
+    traffic=BOTH_WAYS,
+    colour="red",
+    marker="s",
+)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from fedkt.algorithms.averaging import Averaging, average, fitted_network, weights_bundle, weights_in
-from fedkt.algorithms.pate import STUDY
+from fedkt.algorithms.card import BOTH_WAYS, Card
+from fedkt.algorithms.lesson import STUDY
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Server
@@ -37,10 +38,11 @@ class FedDF(Averaging):
         *,
         distil_epochs: int = 10,
         distil_rate: float = 1e-3,
+        local_epochs: int | None = None,
         rounds: int = 1,
         participation: float = 1.0,
     ) -> None:
-        super().__init__(model, rounds=rounds, participation=participation)
+        super().__init__(model, local_epochs=local_epochs, rounds=rounds, participation=participation)
         self.distil_epochs = distil_epochs
         self.distil_rate = distil_rate
 
@@ -73,3 +75,14 @@ class FedDF(Averaging):
             model = fitted_network(network, server, weights_in(bundle)).estimator
             total = total + model.decision_scores(server.public).astype(np.float64)
         return np.asarray(total / len(bundles))
+
+
+CARD = Card(
+    name=FedDF.name,
+    title=FedDF.title,
+    summary="averages of weights, distilled on the public rows",
+    make=FedDF,
+    traffic=BOTH_WAYS,
+    colour="green",
+    marker="h",
+)

@@ -3,40 +3,35 @@
 Li, He, Song: Practical One-Shot Federated Learning for Cross-Silo Setting. IJCAI 2021, Algorithm 1.
 
 A party cuts its rows s times into t subsets, trains a teacher on each subset, lets the teachers of a cut vote on the
-public rows, and trains one student per cut on the winning labels. Only the s students travel, once. The server counts
-a party's vote only where all its students agree, labels the public rows by these votes and trains the final model.
+public rows, and trains one student per cut on the winning labels. Only the s students travel, once. The server labels
+the public rows by what the students say, as its voting has it (`algorithms/voting`), and trains the final model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedkt.algorithms.calibration import check_adjacency, check_records, default_partitions
-from fedkt.algorithms.pate import STUDY, TIES, Lesson, fingerprint, fit_roles_to_rows, learn_students
+from fedkt.algorithms.calibration import check_adjacency, check_records
+from fedkt.algorithms.card import ONE_MESSAGE, Card
+from fedkt.algorithms.lesson import STUDY, Lesson, fit_roles_to_rows
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
-from fedkt.algorithms.vote_figures import describe, warn_of_lost_classes
+from fedkt.algorithms.voting import VOTINGS, Consistent, Voting, algorithm_name, ask_students, make_voting
+from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
-from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows
+from fedkt.models.base import count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows, is_neural
-from fedkt.models.prediction import predict_all
-from fedkt.privacy import UNITS, Ledger, Noise, Price, Release, check_level, price_together
-from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
+from fedkt.privacy.ledger import counts_release
 from fedkt.privacy.price import Adjacency
-from fedkt.system.parallel import Progress, in_parallel
-from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
-
-Ask = Callable[[tuple[Sequence[Any], Any, int]], list[Any]]
-"""From students, rows and the number of classes to what each student says, or a reason why it says nothing."""
-Heard = tuple[Bundle, NDArray[Any]]
-"""A party's bundle, and what each of its students said about the rows that were asked."""
-
+from fedkt.system.parallel import Progress
+from fedkt.votes import NO_VOTE, Labels
 
 QUERY_STREAM = 0xFED
 """Which public rows are asked at a private level: the first k of this fixed shuffle, the same for everybody."""
@@ -49,42 +44,48 @@ class FedKT(Algorithm):
     ensemble of trees is by default taught by single trees. Models are names from the catalogue or scikit-learn
     compatible classifiers; a party may bring a family of its own.
 
+    `voting` is how the server weighs its parties, a name or a `Voting`; it decides `partitions` and `subsets` where
+    nobody does.
+
     `level` L1 adds `noise` at the server and protects a party, L2 adds it at the parties and protects a record; only
-    `queries` of the public rows (k, or a fraction of them) are asked where noise is added. `partitions` defaults to 2
-    without noise and to 1 with it, as the paper advises: every partition of a party is a release of its own.
+    `queries` of the public rows (k, or a fraction of them) are asked where noise is added. As the paper advises there
+    is one partition then: every partition of a party is a release of its own.
 
     `adjacency` is what level L2 protects a record against: being replaced, its identity kept (its place, where it has
     no other), or being added or removed as well, for which records need identities of their own.
     """
 
-    name = "fedkt"
-    counts = False
-    """Whether parties also tell how many rows of each class they have."""
-
     def __init__(
         self,
         model: Any,
         *,
+        voting: str | Voting = Consistent.name,
         teacher: Any = None,
         student: Any = None,
         final: Any = None,
         partitions: int | None = None,
-        subsets: int = 5,
+        subsets: int | None = None,
         level: str = "L0",
         noise: Noise | None = None,
         queries: float = 1.0,
         adjacency: Adjacency = "replace-one",
     ) -> None:
         self.model = model
+        self.voting = make_voting(voting)
         self.teacher = teacher
         self.student = student
         self.final = final
-        self.partitions = default_partitions(level) if partitions is None else partitions
-        self.subsets = subsets
+        self.partitions = self.voting.partitions(level) if partitions is None else partitions
+        self.subsets = self.voting.subsets(level) if subsets is None else subsets
         self.level = level
         self.noise = noise
         self.queries = queries
         self.adjacency = adjacency
+
+    @property
+    def name(self) -> str:
+        """What commands and stored results call it."""
+        return algorithm_name(self.voting)
 
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is trained."""
@@ -93,10 +94,17 @@ class FedKT(Algorithm):
                 raise ConfigurationError(f"The number of {what} must be a whole number of at least 1, got {value!r}.")
         check_level(self.level, self.noise)
         check_adjacency(self.level, self.adjacency)
+        self.voting.check(level=self.level, partitions=self.partitions, subsets=self.subsets)
+
+    # What is asked, and what it costs.
+
+    def number_of_queries(self, public_rows: int) -> int:
+        """k."""
+        return number_of_queries(self.queries, public_rows)
 
     def query_rows(self, public_rows: int) -> Labels | None:
         """The public rows that are asked where noise is added, by a rule that looks at nothing; None for all."""
-        k = number_of_queries(self.queries, public_rows)
+        k = self.number_of_queries(public_rows)
         if self.level == "L0":
             if k != public_rows:
                 raise ConfigurationError(
@@ -111,11 +119,13 @@ class FedKT(Algorithm):
         self.check()
         if self.noise is None:
             return ()
-        k = number_of_queries(self.queries, public_rows)
+        k = self.number_of_queries(public_rows)
         if self.level == "L1":
             return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True),)
         # Always as many voters as agreed: a subset without rows votes too, so that nobody's size shows.
-        return (Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions
+        labels = (Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions
+        noise = self.voting.count_noise(self, public_rows)
+        return labels if noise is None else (*labels, counts_release(noise, classes, self.adjacency))
 
     def price(self, *, public_rows: int, classes: int, parties: int, delta: float) -> Price | None:
         """ε of a run before it is run, None without noise; at L2 every party pays the same (Theorem 4)."""
@@ -123,64 +133,47 @@ class FedKT(Algorithm):
         if not releases:
             return None
         # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
-        return price_together(releases, delta, adaptive=self.counts, first=len(releases))
+        return price_together(releases, delta, adaptive=self.voting.class_counts, first=len(releases))
 
-    def count_noise(self, public_rows: int) -> GaussianCounts | None:
-        """The noise on a party's class counts, None where none are sent with noise."""
-        return None
+    # The party's half.
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
-        return any(
-            is_neural(each.teacher) or is_neural(each.student)
-            for each in (self.chosen(party.model) for party in parties)
-        )
+        every = [self.voting.roles_for(self, party.model) for party in parties]
+        return any(is_neural(each.teacher) or is_neural(each.student) for each in every)
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
-        for lesson in self.lessons(party, fit_roles_to_rows(self.chosen(party.model), party)):
-            (student,) = self.learn([lesson], jobs=party.jobs, progress=party.progress)
+        for lesson in self.lessons(party, fit_roles_to_rows(self.voting.roles_for(self, party.model), party)):
+            (student,) = self.voting.learn([lesson], jobs=party.jobs, progress=party.progress)
             party.shelf[student_name(lesson.partition)] = student
-        return self.bundle(party)
+        return self.message(party)
 
     def party_steps(
         self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
     ) -> list[Bundle]:
         """The students of all parties, trained at once."""
-        chosen = self.suited_to(parties)
-        lessons = [lesson for party, own in zip(parties, chosen, strict=True) for lesson in self.lessons(party, own)]
-        for lesson, student in zip(lessons, self.learn(lessons, jobs=jobs, progress=progress), strict=True):
+        every = self.roles_at(parties)
+        lessons = [lesson for party, own in zip(parties, every, strict=True) for lesson in self.lessons(party, own)]
+        for lesson, student in zip(lessons, self.voting.learn(lessons, jobs=jobs, progress=progress), strict=True):
             lesson.party.shelf[student_name(lesson.partition)] = student
-        return [self.bundle(party) for party in parties]
+        return [self.message(party) for party in parties]
 
-    def learn(self, lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
-        """The student of each lesson."""
-        return learn_students(lessons, jobs=jobs, progress=progress)
-
-    def suited_to(self, parties: Sequence[Party]) -> list[Roles]:
+    def roles_at(self, parties: Sequence[Party]) -> list[Roles]:
         """Who teaches and who studies at each party, as its rows ask for.
 
         Parties that share public rows and a model share its scale, which is measured on these rows.
         """
         alike = {(id(party.public), id(party.model)): party for party in parties}
-        made = {key: fit_roles_to_rows(self.chosen(party.model), party) for key, party in alike.items()}
+        made = {key: fit_roles_to_rows(self.voting.roles_for(self, party.model), party) for key, party in alike.items()}
         return [made[id(party.public), id(party.model)] for party in parties]
 
-    def chosen(self, own: Any = None) -> Roles:
-        """Who teaches and who studies at a party: of the agreed families, or of the party's own one."""
-        if own is None:
-            return roles(self.model, teacher=self.teacher, student=self.student)
-        return roles(own)
-
-    def calibrated(self, own: Any = None) -> bool:
-        """Whether the students of such a party say how probable a class is, and are about right."""
-        return False
-
-    def lessons(self, party: Party, chosen: Roles) -> list[Lesson]:
+    def lessons(self, party: Party, own: Roles) -> list[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
         self.check()
+        self.voting.check_party(party, own)
         if self.level == "L2":
-            self.check_records(party, chosen.teacher)
+            self.check_records(party, own.teacher)
         elif len(party.y) < self.subsets:
             party.diary.say(
                 f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
@@ -190,7 +183,7 @@ class FedKT(Algorithm):
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
         noise = self.noise if self.level == "L2" else None
         return [
-            Lesson(party, partition, chosen, self.subsets, noise, queries, self.adjacency)
+            self.voting.lesson(self, Lesson(party, partition, own, self.subsets, noise, queries, self.adjacency))
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
@@ -201,141 +194,59 @@ class FedKT(Algorithm):
         refuse_early_stopping(teacher)
         try_on_public_rows(teacher, party)
 
-    def bundle(self, party: Party) -> Bundle:
-        """What the party sends: its finished students."""
+    def message(self, party: Party) -> Bundle:
+        """What the party sends: its finished students, and what the voting has it tell."""
         students = tuple(party.shelf[student_name(partition)] for partition in range(self.partitions))
-        return Bundle(party.name, party.classes, students)
+        return self.voting.message(self, party, Bundle(party.name, party.classes, students))
+
+    # The server's half.
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
-        """The final model, trained on the public rows as the parties' consistent votes label them; with noise at L1."""
-        heard = self.heard(server, bundles)
-        if not heard:
+        """The final model, trained on the public rows as the parties' students label them; with noise at L1."""
+        answers = self.student_answers(server, bundles)
+        if not answers.voters:
             raise ModelError("No party sent students that can all be used; there is nothing to vote with.")
-        return self.conclude(server, heard)
+        return self.train_final(server, answers)
 
-    def heard(self, server: Server, bundles: Sequence[Bundle]) -> list[Heard]:
-        """What each party's students say about the rows that are asked; one whose student fails is named and left out.
+    def student_answers(self, server: Server, bundles: Sequence[Bundle]) -> StudentAnswers:
+        """What each party's students say about the rows that are asked.
 
-        Every student is run here, once: whoever is heard has voted, and nothing is left that could fail once the vote
+        Every student is run here, once: whoever answers has voted, and nothing is left that could fail once the vote
         is paid for.
         """
         self.check()
         # At L0 and L2 the students are asked about every public row.
         queries = self.query_rows(count_rows(server.public)) if self.level == "L1" else None
-        public = server.public if queries is None else take_rows(server.public, queries)
-        tasks = [(bundle.models, public, bundle.n_outputs) for bundle in bundles]
-        found: list[Heard] = []
         with one_thread():
-            for bundle, answer in zip(bundles, in_parallel(self.asking(), tasks, jobs=server.jobs), strict=True):
-                failed = [f"student {place + 1}: {each}" for place, each in enumerate(answer) if isinstance(each, str)]
-                if failed:
-                    # Fewer students agree more easily: with one left out, it would vote on more rows than others.
-                    note = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failed)}"
-                    server.diary.say(note)
-                    server.diary.figures.setdefault("silent", {})[bundle.sender] = note
-                else:
-                    found.append((bundle, compact(np.stack(answer), bundle.n_outputs)))
-        return found
+            return ask_students(self.voting, server, bundles, queries)
 
-    def asking(self) -> Ask:
-        """How students are asked."""
-        return ask
-
-    def conclude(self, server: Server, heard: Sequence[Heard]) -> Bundle:
+    def train_final(self, server: Server, answers: StudentAnswers) -> Bundle:
         """The final model, from what the students have said."""
         with one_thread():
-            labels, queries = self.noisy_labels(server, heard) if self.level == "L1" else self.labels(server, heard)
-            return Bundle("server", server.classes, (self.study(server, labels, queries),))
+            labelled = self.voting.label(self, server, answers)
+            server.diary.vote.labels = [(labelled.queries, labelled.labels)]
+            (model,) = fit_group([self.final_task(server, labelled)], len(server.classes))
+            return Bundle("server", server.classes, (model,))
 
     def final_model(self, server: Server) -> Any:
         """Who studies at the server, untrained."""
         return fit_to_rows(roles(self.model, final=self.final).final, server.public, server.image)
 
-    def study(
-        self,
-        server: Server,
-        labels: Labels,
-        queries: Labels | None = None,
-        known: NDArray[np.float64] | None = None,
-    ) -> FittedModel:
-        """The final model of the labelled public rows; rows that got no answer are left out.
-
-        It learns the labels or, where they are given, the distributions they were taken from.
-        """
-        server.diary.figures["labels"] = [(queries, labels)]
+    def final_task(self, server: Server, labelled: LabelledRows) -> TrainingTask:
+        """What the final model learns: labels, or the distributions they were taken from; rows without are left out."""
+        labels, queries, distributions = labelled
         answered = np.flatnonzero(labels != NO_VOTE)
         if len(answered) == 0:
             raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
         rows = answered if queries is None else queries[answered]
-        some = None if len(rows) == count_rows(server.public) else rows
-        problem = TrainingTask(
+        return TrainingTask(
             self.final_model(server),
             server.public,
-            labels[answered] if known is None else known[answered],
+            labels[answered] if distributions is None else distributions[answered],
             server.rng(0, STUDY),
-            some,
+            None if len(rows) == count_rows(server.public) else rows,
             "The server's final model",
         )
-        return fit_group([problem], len(server.classes))[0]
-
-    def labels(self, server: Server, heard: Sequence[Heard]) -> tuple[Labels, None]:
-        """The winners of the consistent votes on all public rows: at L0, and at L2, where the students are private."""
-        votes = consistent_votes((said for _, said in heard), len(server.classes))
-        voters = len(heard)
-        if not votes.any():
-            votes = self.plain_votes(server, heard)
-            voters = int(votes[0].sum())
-        # A ledger of its own: what students say is bare at L0, and costs nothing more at L2 (post-processing).
-        labels = Ledger().release(
-            lambda: votes,
-            None,
-            queries=len(votes),
-            voters=voters,
-            classes=len(server.classes),
-            unit="party",
-            rng=server.rng(0, TIES),
-        )
-        describe(server, votes, labels, voters)
-        warn_of_lost_classes(server, votes, labels)
-        return labels, None
-
-    def noisy_labels(self, server: Server, heard: Sequence[Heard]) -> tuple[Labels, Labels]:
-        """The noisy winners of the consistent votes on k public rows (L1). Nothing else about the votes is kept."""
-        queries = self.query_rows(count_rows(server.public))
-        assert queries is not None
-
-        def count() -> Votes:
-            votes = consistent_votes((said for _, said in heard), len(server.classes))
-            if server.diagnostic:
-                server.diary.bare_votes.append(votes)
-            return votes
-
-        labels = server.ledger.release(
-            count,
-            self.noise,
-            queries=len(queries),
-            voters=len(heard),
-            classes=len(server.classes),
-            unit=UNITS["L1"],
-            abstentions=True,
-            rng=server.noise_rng(),
-            purpose="final model",
-            noise_key=fingerprint(server.noise_seed, 0),
-        )
-        return labels, queries
-
-    def plain_votes(self, server: Server, heard: Sequence[Heard]) -> Votes:
-        """Every student's own vote: what is left where no party's students agree on any public row."""
-        server.diary.say(
-            f"On no public row do all {self.partitions} students of any party agree, so every student's own vote was "
-            "counted. Expect a poor model: use more public rows, more rows per party, or fewer partitions."
-        )
-        return count_votes(np.concatenate([said for _, said in heard]), len(server.classes))
-
-
-def compact(answers: NDArray[Any], n_outputs: int) -> NDArray[Any]:
-    """Classes in no more bytes than they need, since all parties' are here at once; probabilities as they are."""
-    return answers.astype(np.min_scalar_type(n_outputs)) if answers.dtype.kind == "i" else answers
 
 
 def student_name(partition: int) -> str:
@@ -360,7 +271,19 @@ def number_of_queries(queries: float, public_rows: int) -> int:
     return k
 
 
-def ask(task: tuple[Sequence[Any], Any, int]) -> list[Labels | str]:
-    """What each of one party's students says about the public rows, or why it cannot."""
-    models, public, _ = task
-    return predict_all(models, public)
+CARDS = tuple(
+    Card(
+        name=algorithm_name(each),
+        title=each.title,
+        summary=each.summary,
+        make=partial(FedKT, voting=each()),
+        fixed=frozenset({"voting", *(("partitions", "subsets") if each.fixed_shape else ())}),
+        traffic=ONE_MESSAGE,
+        colour=each.colour,
+        marker="D" if each is Consistent else None,
+        compared_at=each.compared_at,
+        party_models=True,
+    )
+    for each in VOTINGS.values()
+)
+"""FedKT with each of its votings."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fedkt.algorithms.averaging import check_rounds, weights_bundle
+from fedkt.algorithms.card import Card, Traffic
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedprox import MU, FedProx
 from fedkt.bundle import Bundle
@@ -23,7 +24,7 @@ from fedkt.system.parallel import Progress
 class FedKTProx(Algorithm):
     """One round of FedKT and `rounds` − 1 of FedProx; `settings` are FedKT's.
 
-    `local` is the network as the parties train it in FedProx's rounds, where it differs from FedKT's (epochs, steps).
+    `local_epochs` are how often the parties see their rows in FedProx's rounds, where that differs from FedKT's.
     """
 
     name = "fedkt-prox"
@@ -32,8 +33,8 @@ class FedKTProx(Algorithm):
         self,
         model: Any,
         *,
-        local: Any = None,
         mu: float = MU,
+        local_epochs: int | None = None,
         rounds: int = 2,
         participation: float = 1.0,
         **settings: Any,
@@ -43,7 +44,7 @@ class FedKTProx(Algorithm):
         self.participation = participation
         self.first = FedKT(model, **settings)
         self.then = FedProx(
-            model if local is None else local, mu=mu, rounds=max(1, rounds - 1), participation=participation
+            model, mu=mu, local_epochs=local_epochs, rounds=max(1, rounds - 1), participation=participation
         )
 
     def check(self) -> None:
@@ -94,3 +95,16 @@ class FedKTProx(Algorithm):
     def finish(self, server: Server, broadcast: Bundle) -> Bundle:
         """The network with the server's weights."""
         return self.then.finish(server, broadcast)
+
+
+CARD = Card(
+    name=FedKTProx.name,
+    title="FedKT-Prox",
+    summary="FedKT, then rounds of FedProx",
+    make=FedKTProx,
+    settings_of=(FedKT,),
+    fixed=frozenset({"voting", "level", "noise", "queries", "adjacency"}),
+    traffic=Traffic("n·M·(s+2·(r−1))", lambda s, r: s + 2 * (r - 1), broadcasts=lambda r: r - 1),
+    colour="blue",
+    marker="o",
+)

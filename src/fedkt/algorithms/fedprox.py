@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fedkt.algorithms.averaging import Averaging, weights_in
+from fedkt.algorithms.card import BOTH_WAYS, Card
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party
@@ -28,8 +29,16 @@ class FedProx(Averaging):
     name = "fedprox"
     title = "FedProx"
 
-    def __init__(self, model: Any, *, mu: float = MU, rounds: int = 1, participation: float = 1.0) -> None:
-        super().__init__(model, rounds=rounds, participation=participation)
+    def __init__(
+        self,
+        model: Any,
+        *,
+        mu: float = MU,
+        local_epochs: int | None = None,
+        rounds: int = 1,
+        participation: float = 1.0,
+    ) -> None:
+        super().__init__(model, local_epochs=local_epochs, rounds=rounds, participation=participation)
         self.mu = mu
 
     def check(self) -> None:
@@ -43,3 +52,14 @@ class FedProx(Averaging):
         from fedkt.models.neural.recipe import Correction
 
         return Correction(self.mu, weights_in(broadcast))
+
+
+CARD = Card(
+    name=FedProx.name,
+    title=FedProx.title,
+    summary="averages of weights held near the last ones",
+    make=FedProx,
+    traffic=BOTH_WAYS,
+    colour="sky",
+    marker="^",
+)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fedkt.algorithms.distil import SoftLesson, learn_distributions
-from fedkt.algorithms.pate import PATE, TIES, fit_roles_to_rows
-from fedkt.bundle import Bundle
+from fedkt.algorithms.card import Card
+from fedkt.algorithms.lesson import TIES
+from fedkt.algorithms.pate import PATE
+from fedkt.algorithms.soft_lesson import SoftLesson, learn_distributions
 from fedkt.federation import Party
-from fedkt.models.catalogue import roles
+from fedkt.models.base import FittedModel
+from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import TrainingTask, is_neural
 from fedkt.pooling import Matrix
 from fedkt.votes import winners
@@ -21,12 +23,12 @@ from fedkt.votes import winners
 class FinalLesson(SoftLesson):
     """A lesson whose student is the final model: of the mean itself if it is a network, else of the likeliest class."""
 
-    def studying(self, said: Matrix) -> TrainingTask:
-        """The student of what the teachers said."""
-        problem = super().studying(said)
-        if is_neural(problem.estimator):
-            return problem
-        return replace(problem, y=winners(said, self.party.rng(self.partition, TIES)))
+    def soft_student_task(self, distributions: Matrix) -> TrainingTask:
+        """The student of the teachers' distributions."""
+        task = super().soft_student_task(distributions)
+        if is_neural(task.estimator):
+            return task
+        return replace(task, y=winners(distributions, self.party.rng(self.partition, TIES)))
 
 
 class SoftPATE(PATE):
@@ -34,9 +36,17 @@ class SoftPATE(PATE):
 
     name = "pate-soft"
 
-    def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
-        """A student of the teachers' mean."""
-        chosen = fit_roles_to_rows(roles(self.model, teacher=self.teacher, student=self.student), party)
-        lesson = FinalLesson(party, 0, chosen, subsets=self.teachers)
-        students = learn_distributions([lesson], jobs=party.jobs, progress=party.progress)
-        return Bundle(party.name, party.classes, tuple(students))
+    def learn_student(self, party: Party, own: Roles) -> FittedModel:
+        """The student of the teachers' mean."""
+        lesson = FinalLesson(party, 0, own, subsets=self.teachers)
+        return learn_distributions([lesson], jobs=party.jobs, progress=party.progress)[0]
+
+
+CARD = Card(
+    name=SoftPATE.name,
+    title="PATE, soft",
+    summary="upper bound: needs all rows in one place",
+    make=SoftPATE,
+    colour="brown",
+    rival="PATE with soft labels on the pooled rows",
+)

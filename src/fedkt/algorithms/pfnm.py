@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from fedkt.algorithms.averaging import Averaging, Weights, fitted_network, weights_bundle, weights_in
+from fedkt.algorithms.card import BOTH_WAYS, Card
+from fedkt.algorithms.lesson import STUDY
 from fedkt.algorithms.matching import Prior, match
-from fedkt.algorithms.pate import STUDY
 from fedkt.bundle import Bundle
 from fedkt.errors import UnsuitedModel
 from fedkt.federation import Party, Server
@@ -38,8 +39,8 @@ class PFNM(Averaging):
     name = "pfnm"
     title = "PFNM"
 
-    def __init__(self, model: Any, *, prior: Prior | None = None) -> None:
-        super().__init__(model)
+    def __init__(self, model: Any, *, prior: Prior | None = None, local_epochs: int | None = None) -> None:
+        super().__init__(model, local_epochs=local_epochs)
         self.prior = prior or Prior()
 
     def check(self) -> None:
@@ -77,3 +78,14 @@ class PFNM(Averaging):
 
         widths = tuple(len(bias) for bias in weights[1:-2:2])
         return fitted_network(self.network(server).set_params(module=Perceptron(widths)), server, weights)
+
+
+CARD = Card(
+    name=PFNM.name,
+    title=PFNM.title,
+    summary="one round, neurons matched",
+    make=PFNM,
+    traffic=BOTH_WAYS,
+    colour="brown",
+    marker="X",
+)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedkt.algorithms.averaging import Averaging, Weights, average, weights_bundle, weights_in
+from fedkt.algorithms.card import Card, Traffic
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server
@@ -45,10 +46,11 @@ class Scaffold(Averaging):
         *,
         learning_rate: float = 1e-3,
         global_rate: float = 1.0,
+        local_epochs: int | None = None,
         rounds: int = 1,
         participation: float = 1.0,
     ) -> None:
-        super().__init__(model, rounds=rounds, participation=participation)
+        super().__init__(model, local_epochs=local_epochs, rounds=rounds, participation=participation)
         self.learning_rate = learning_rate
         self.global_rate = global_rate
 
@@ -117,3 +119,15 @@ class Scaffold(Averaging):
 def controls(values: Sequence[Any]) -> dict[str, Any]:
     """A control variate as named arrays."""
     return {f"c{place}": np.asarray(each) for place, each in enumerate(values)}
+
+
+CARD = Card(
+    name=Scaffold.name,
+    title=Scaffold.title,
+    summary="averages of weights with control variates",
+    make=Scaffold,
+    # A control variate, as large as the weights, goes with them both ways.
+    traffic=Traffic("4·n·M·r", lambda s, r: 4 * r),
+    colour="ink",
+    marker="v",
+)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fedkt.algorithms.pate import STUDY
+from fedkt.algorithms.card import Card
+from fedkt.algorithms.lesson import STUDY
 from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.federation import Algorithm, Party, Server
@@ -25,31 +26,43 @@ class Solo(Algorithm):
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
-        return any(is_neural(self.chosen(party)) for party in parties)
+        return any(is_neural(self.model_of(party)) for party in parties)
 
-    def chosen(self, party: Party) -> Any:
+    def model_of(self, party: Party) -> Any:
         """The model this party trains."""
         return as_estimator(self.model if party.model is None else party.model)
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The party's own model."""
-        return self.party_steps([party], broadcast)[0]
+        return self.party_steps([party], broadcast, progress=party.progress)[0]
 
     def party_steps(
         self, parties: Sequence[Party], broadcast: Bundle | None, *, jobs: int = 1, progress: Progress | None = None
     ) -> list[Bundle]:
         """Every party's own model, trained at once."""
-        problems = [self.problem(party) for party in parties]
+        tasks = [self.task(party) for party in parties]
         n_classes = len(parties[0].classes)
-        done, say = progress_counter(progress, len(problems)), parties[0].diary.say
-        models = train_models(problems, n_classes, jobs=jobs, done=done, say=say)
+        done, say = progress_counter(progress, len(tasks)), parties[0].diary.say
+        models = train_models(tasks, n_classes, jobs=jobs, done=done, say=say)
         return [Bundle(party.name, party.classes, (model,)) for party, model in zip(parties, models, strict=True)]
 
-    def problem(self, party: Party) -> TrainingTask:
+    def task(self, party: Party) -> TrainingTask:
         """The party's model and all its rows."""
-        suiting = fit_to_rows(self.chosen(party), party.public, party.image)
-        return TrainingTask(suiting, party.X, party.y, party.rng(0, STUDY), who=f"Party {party.name!r}")
+        model = fit_to_rows(self.model_of(party), party.public, party.image)
+        return TrainingTask(model, party.X, party.y, party.rng(0, STUDY), who=f"Party {party.name!r}")
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """Every party's own model, side by side."""
         return Bundle("server", server.classes, tuple(model for bundle in bundles for model in bundle.models))
+
+
+CARD = Card(
+    name=Solo.name,
+    title="Solo",
+    summary="each party alone; mean over the parties",
+    make=Solo,
+    colour="orange",
+    compared_at=("L0",),
+    rival="a party alone on average",
+    party_models=True,
+)

@@ -20,7 +20,7 @@ Say = Callable[[str], None]
 
 
 def train_models(
-    problems: Sequence[TrainingTask],
+    tasks: Sequence[TrainingTask],
     n_classes: int,
     *,
     jobs: int = 1,
@@ -28,15 +28,15 @@ def train_models(
     say: Say | None = None,
     what: str = "models",
 ) -> list[FittedModel]:
-    """The trained model of each problem; `say` is told how the networks among them, called `what`, are trained."""
+    """The trained model of each task; `say` is told how the networks among them, called `what`, are trained."""
     models: dict[int, FittedModel] = {}
-    for group, fitted in over_groups(_fit, problems, n_classes, None, jobs=jobs, done=done, say=say, what=what):
+    for group, fitted in over_groups(_fit, tasks, n_classes, None, jobs=jobs, done=done, say=say, what=what):
         models.update(zip(group.places, fitted, strict=True))
-    return [models[place] for place in range(len(problems))]
+    return [models[place] for place in range(len(tasks))]
 
 
 def train_and_ask(
-    problems: Sequence[TrainingTask],
+    tasks: Sequence[TrainingTask],
     n_classes: int,
     asked: Sequence[Any],
     *,
@@ -49,15 +49,13 @@ def train_and_ask(
 
     A model that may fail and does gives its reason instead.
     """
-    for group, answers in over_groups(
-        _fit_and_ask, problems, n_classes, asked, jobs=jobs, done=done, say=say, what=what
-    ):
+    for group, answers in over_groups(_fit_and_ask, tasks, n_classes, asked, jobs=jobs, done=done, say=say, what=what):
         yield from zip(group.places, answers, strict=True)
 
 
 def over_groups(
     work: Callable[[Any], Any],
-    problems: Sequence[TrainingTask],
+    tasks: Sequence[TrainingTask],
     n_classes: int,
     asked: Sequence[Any] | None,
     *,
@@ -66,36 +64,36 @@ def over_groups(
     say: Say | None,
     what: str,
 ) -> Iterator[tuple[Group, Any]]:
-    """Each group of problems with the result of its work."""
-    groups = grouped(problems, n_classes)
-    told = how_trained([group for group in groups if is_neural(problems[group.places[0]].estimator)], what)
-    if say is not None and told is not None:
-        say(told)
-    tasks = [
+    """Each group of tasks with the result of its work."""
+    groups = grouped(tasks, n_classes)
+    note = how_trained([group for group in groups if is_neural(tasks[group.places[0]].estimator)], what)
+    if say is not None and note is not None:
+        say(note)
+    batches = [
         (
-            [problems[place] for place in group.places],
+            [tasks[place] for place in group.places],
             n_classes,
             None if asked is None else [asked[place] for place in group.places],
         )
         for group in groups
     ]
-    sizes = [sum(problem.n_rows for problem in task[0]) for task in tasks]
-    for group, result in zip(groups, in_parallel(work, tasks, jobs=jobs, sizes=sizes), strict=True):
+    sizes = [sum(task.n_rows for task in batch[0]) for batch in batches]
+    for group, result in zip(groups, in_parallel(work, batches, jobs=jobs, sizes=sizes), strict=True):
         yield group, result
         if done is not None:
             done(len(group.places))
 
 
-def _fit(task: tuple[list[TrainingTask], int, None]) -> list[FittedModel]:
-    problems, n_classes, _ = task
+def _fit(batch: tuple[list[TrainingTask], int, None]) -> list[FittedModel]:
+    tasks, n_classes, _ = batch
     with one_thread():
-        return fit_group(problems, n_classes)
+        return fit_group(tasks, n_classes)
 
 
-def _fit_and_ask(task: tuple[list[TrainingTask], int, list[Any]]) -> list[Labels | str]:
-    problems, n_classes, asked = task
+def _fit_and_ask(batch: tuple[list[TrainingTask], int, list[Any]]) -> list[Labels | str]:
+    tasks, n_classes, asked = batch
     with one_thread():
-        return fit_and_ask(problems, n_classes, asked)
+        return fit_and_ask(tasks, n_classes, asked)
 
 
 def how_trained(groups: Sequence[Group], what: str) -> str | None:

@@ -78,6 +78,43 @@ class Bundle:
         """How many classes its models know."""
         return len(self.classes) + self.background_class
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether all its models say how sure they are."""
+        from fedkt.models.prediction import has_probabilities
+
+        return all(map(has_probabilities, self.models))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What a reader expects of a bundle: whatever is otherwise is refused."""
+
+    plan: str
+    """The digest of the plan."""
+    classes: Sequence[Label]
+    n_features: int
+    max_models: int | None = None
+    """0 for who expects no models; None for as many as the limits allow."""
+    arrays: Mapping[str, tuple[int, ...]] | None = None
+    """By name and shape: exactly these must be there, None for none at all. Whether they are float32, float64 or int64
+    is the sender's choice."""
+    counts: bool = False
+    """Whether the rows of each class must be told; if not, they must not."""
+    soft: bool = False
+    """Whether models may also give probabilities."""
+    background_class: bool = False
+    """Whether models must do so, and know one class more."""
+    parties: Collection[str] | None = None
+    """From whom; None for anybody."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Public keys by party: a party with a key must have signed."""
+
+    @property
+    def n_outputs(self) -> int:
+        """How many classes a model tells apart."""
+        return len(self.classes) + self.background_class
+
 
 def pack(
     bundle: Bundle,
@@ -144,86 +181,83 @@ def pack(
     return _zipped(members)
 
 
-def unpack(
-    data: bytes,
-    *,
-    source: str,
-    plan: str,
-    classes: Sequence[Label],
-    n_features: int,
-    max_models: int | None = None,
-    arrays: Mapping[str, tuple[int, ...]] | None = None,
-    counts: bool = False,
-    soft: bool = False,
-    background_class: bool = False,
-    parties: Collection[str] | None = None,
-    keys: Mapping[str, str] | None = None,
-    limits: Limits | None = None,
-) -> Bundle:
+def unpack(data: bytes, *, source: str, expected: Expected, limits: Limits | None = None) -> Bundle:
     """The bundle in received bytes, or a BundleError that names the source and the reason.
 
-    `keys` maps party names to public keys: a party with a key must have signed. `parties` are those expected, None for
-    any. `arrays` are those expected, by name and shape: exactly these must be there, None for none at all; whether they
-    are float32, float64 or int64 is the sender's choice. `counts` says whether the rows of each class must be told; if
-    not, they must not. `soft` allows models that also give probabilities, and `background_class` wants them to do so
-    and to know one class more. Who expects no models says `max_models=0`.
     `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
-    from fedkt.bundle.arrays import array_from, check_names_and_shapes
+    from fedkt.bundle.arrays import array_from
     from fedkt.bundle.opening import manifest_room, opened_under
-    from fedkt.models.exchange import OnnxModel
-    from fedkt.models.onnx_rules import Limits, check_graph
+    from fedkt.models.onnx_rules import Limits
 
     bounds = limits or Limits()
-    most = bounds.models if max_models is None else min(max_models, bounds.models)
+    most = bounds.models if expected.max_models is None else min(expected.max_models, bounds.models)
     # Count before content: what nobody agreed on is not unpacked, and a manifest needs room for what was agreed only.
-    told = min(bounds.manifest_bytes, manifest_room(classes, most, len(arrays or {})))
-    found = opened_under(plan, data, source, keys or {}, replace(bounds, models=most, manifest_bytes=told))
+    room = min(bounds.manifest_bytes, manifest_room(expected.classes, most, len(expected.arrays or {})))
+    narrow = replace(bounds, models=most, manifest_bytes=room)
+    found = opened_under(expected.plan, data, source, expected.keys, narrow)
     manifest, who = found.manifest, found.who
-    if not _same(manifest.classes, classes):
-        raise BundleError(
-            f"{who} is about the classes {list(manifest.classes)[:20]}, but {list(classes)[:20]} were agreed on, in "
-            "this order."
-        )
-    if parties is not None and manifest.party not in parties:
-        raise BundleError(
-            f"{who} is from a party that nobody expects. Expected: {', '.join(sorted(parties)) or 'none'}."
-        )
-    if manifest.n_features != n_features:
-        raise BundleError(f"{who} reads rows of {manifest.n_features} columns; the agreed rows have {n_features}.")
-    check_names_and_shapes(manifest.arrays, arrays, who)
-    _check_counts(manifest.counts, len(classes), wanted=counts, who=who)
-    received = {
+    _check_manifest(manifest, expected, who)
+    arrays = {
         entry.name: array_from(entry, found.read(f"arrays/{place}.bin"), who)
         for place, entry in enumerate(manifest.arrays)
     }
-    models: list[Model] = []
-    outputs = len(classes) + background_class
-    for place, entry in enumerate(manifest.files):
-        try:
-            graph = check_graph(
-                found.read(entry.name), n_features=n_features, n_classes=outputs, limits=bounds, soft=soft
-            )
-        except ModelError as reason:
-            raise BundleError(f"{who}: {entry.name} is refused: {reason}") from reason
-        if background_class and not graph.soft:
-            raise BundleError(f"{who}: {entry.name} is refused: it does not say how sure it is.")
-        name = f"model {place} of {manifest.party!r}"
-        models.append(OnnxModel(graph.data, n_features, outputs, name, soft=graph.soft, limits=bounds))
+    models = [
+        _checked_model(found.read(entry.name), entry.name, place, manifest.party, expected, bounds, who)
+        for place, entry in enumerate(manifest.files)
+    ]
     return Bundle(
         manifest.party,
-        tuple(classes),
+        tuple(expected.classes),
         tuple(models),
         manifest.plan,
-        received,
+        arrays,
         manifest.claim,
         manifest.counts,
-        soft,
-        background_class,
+        expected.soft,
+        expected.background_class,
         identity=found.identity,
         issue=manifest.issue or 0,
         signed=found.signed,
     )
+
+
+def _check_manifest(manifest: Manifest, expected: Expected, who: str) -> None:
+    """What a bundle says it is must be what was expected, before any member of it is unpacked."""
+    from fedkt.bundle.arrays import check_names_and_shapes
+
+    if not _same(manifest.classes, expected.classes):
+        raise BundleError(
+            f"{who} is about the classes {list(manifest.classes)[:20]}, but {list(expected.classes)[:20]} were agreed "
+            "on, in this order."
+        )
+    if expected.parties is not None and manifest.party not in expected.parties:
+        raise BundleError(
+            f"{who} is from a party that nobody expects. Expected: {', '.join(sorted(expected.parties)) or 'none'}."
+        )
+    if manifest.n_features != expected.n_features:
+        raise BundleError(
+            f"{who} reads rows of {manifest.n_features} columns; the agreed rows have {expected.n_features}."
+        )
+    check_names_and_shapes(manifest.arrays, expected.arrays, who)
+    _check_counts(manifest.counts, len(expected.classes), wanted=expected.counts, who=who)
+
+
+def _checked_model(
+    data: bytes, name: str, place: int, party: str, expected: Expected, limits: Limits, who: str
+) -> Model:
+    """A received model, which is built of the graph that was checked."""
+    from fedkt.models.exchange import OnnxModel
+    from fedkt.models.onnx_rules import check_graph
+
+    width, outputs = expected.n_features, expected.n_outputs
+    try:
+        graph = check_graph(data, n_features=width, n_classes=outputs, limits=limits, soft=expected.soft)
+    except ModelError as reason:
+        raise BundleError(f"{who}: {name} is refused: {reason}") from reason
+    if expected.background_class and not graph.soft:
+        raise BundleError(f"{who}: {name} is refused: it does not say how sure it is.")
+    return OnnxModel(graph.data, width, outputs, f"model {place} of {party!r}", soft=graph.soft, limits=limits)
 
 
 def peek(

@@ -84,18 +84,20 @@ def compare(
     """
     from dataclasses import asdict
 
+    from fedkt.algorithms import ALGORITHMS
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.cli.tables import print_summaries, write_curve, write_report
     from fedkt.lab.curves import check_curve
     from fedkt.lab.results import less_first, summarise
     from fedkt.lab.series import run_all
-    from fedkt.lab.setting import ONE_SHOT
 
     # Most options are read from the context, so that both verbs build a setting in one place.
     settings = [
         # Methods of one round stand beside those of many.
         options.setting(
-            context.params | ({"rounds": None} if algorithm in ONE_SHOT else {}), algorithm=algorithm, seed=seed
+            context.params | ({"rounds": None} if algorithm in ALGORITHMS and ALGORITHMS[algorithm].one_shot else {}),
+            algorithm=algorithm,
+            seed=seed,
         )
         for seed in dict.fromkeys(chosen_seeds(seeds))
         for algorithm in dict.fromkeys(options.names(usual_algorithms(level) if algorithms is None else algorithms))
@@ -158,4 +160,6 @@ def chosen_seeds(text: str) -> list[int]:
 
 def usual_algorithms(level: str) -> str:
     """What is compared where nobody chose it: FedKT with both votings and its bounds, which have no private level."""
-    return {"L1": "fedkt", "L2": "fedkt,fedkt-expert"}.get(level, "fedkt,fedkt-expert,solo,pate,centralised")
+    from fedkt.algorithms import ALGORITHMS
+
+    return ",".join(card.name for card in ALGORITHMS.values() if level in card.compared_at)

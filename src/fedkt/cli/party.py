@@ -139,7 +139,7 @@ def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
             soft_wrap=True,
         )
     told = ""
-    if agreed.counts:
+    if agreed.voting_rule.class_counts:
         noisy = " with noise" if agreed.level == "L2" else ", as they are"
         told = f" It also tells how many of your rows have each label{noisy}."
     stdout.print(

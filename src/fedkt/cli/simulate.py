@@ -76,14 +76,14 @@ def simulate(
 
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
-    from fedkt.algorithms.calibration import default_algorithm
+    from fedkt.algorithms.voting import algorithm_name, make_voting, usual_voting
     from fedkt.cli.output import print_json, progress_bar, warn
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.errors import ConfigurationError
     from fedkt.lab.runner import run
 
     if algorithm is None:
-        algorithm = default_algorithm(level)
+        algorithm = algorithm_name(make_voting(usual_voting(level)))
     setting = options.setting(context.params, algorithm=algorithm, seed=seed)
     options.check_used(context.params, setting)
     if diagnostic and (algorithm != "fedkt" or level == "L0" or not setting.scale or setting.mechanism == "gumbel"):

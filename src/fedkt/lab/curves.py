@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fedkt.errors import ConfigurationError
 from fedkt.lab.names import colour_of, marker_of, name_of
 from fedkt.lab.svg import GRID, Picture, drawing, picture_kind, shortened
-from fedkt.lab.traffic import BOUNDS, Curve, curves, kind
+from fedkt.lab.traffic import Curve, communicates, curves
 from fedkt.lab.words import human_bytes
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def label_powers(axes: Axes, low: float, high: float) -> None:
 
 def has_price(curve: Curve) -> bool:
     """Whether an algorithm sends something, and its bytes were measured."""
-    return curve.bytes_so_far is not None and kind(curve.algorithm) not in BOUNDS
+    return curve.bytes_so_far is not None and communicates(curve.algorithm)
 
 
 def describe_curves(found: Sequence[Curve]) -> str:

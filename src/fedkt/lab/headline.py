@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedkt.lab.names import COMPARED_WITH, name_of
+from fedkt.lab.names import name_of, rival_of
 from fedkt.lab.results import Summary, paired_points
 from fedkt.lab.words import percent, with_noun, with_spread
 from fedkt.report import Report
@@ -36,7 +36,7 @@ def headline(first: Report, scores: dict[str, Summary], measured: Sequence[Repor
 def compared(lead: Summary, other: Summary, measured: Sequence[Report]) -> str:
     """The distance between two algorithms in percentage points, and on how many of their common seeds it holds."""
     points = 100 * (lead.mean_accuracy - other.mean_accuracy)
-    with_whom = COMPARED_WITH.get(other.algorithm, name_of(other.algorithm))
+    with_whom = rival_of(other.algorithm)
     if abs(points) < 0.05:
         return f"That is as much as {with_whom}."
     apart = paired_points(*([each for each in measured if each.algorithm == one.algorithm] for one in (lead, other)))

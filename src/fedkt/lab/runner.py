@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx
 from fedkt.algorithms.calibration import calibrated, cautions
 from fedkt.algorithms.fedkt import number_of_queries
+from fedkt.algorithms.voting import make_voting
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
@@ -60,9 +61,9 @@ def run(
     assert full.model is not None
     sizes = [len(party.y) for party in parties]
     tuned = partial(trained_for, epochs=full.epochs, learning_rate=full.learning_rate)
-    algorithm = ALGORITHMS[full.algorithm](
+    algorithm = ALGORITHMS[full.algorithm].build(
         tuned(full.model),
-        parties=len(parties),
+        teachers=len(parties),
         partitions=full.partitions,
         subsets=full.subsets,
         level=full.level,
@@ -84,12 +85,12 @@ def run(
         price = algorithm.price(
             public_rows=len(data.X_public), classes=len(data.classes), parties=len(sizes), delta=full.delta
         )
-        on_counts = algorithm.count_noise(len(data.X_public))
+        on_counts = algorithm.voting.count_noise(algorithm, len(data.X_public))
     promise = statement(
         full.level,
         price,
         reproducible_noise=price is not None,
-        counts=getattr(algorithm, "counts", False),
+        counts=isinstance(algorithm, FedKT) and algorithm.voting.class_counts,
         count_noise=on_counts,
     )
     cautioned = cautions(full.level, price, sizes)
@@ -219,7 +220,7 @@ def chosen_noise(setting: Setting, data: Dataset, parties: int) -> Noise | None:
         subsets=setting.subsets or 5,
         classes=len(data.classes),
         parties=parties,
-        counts=setting.algorithm == "fedkt-expert",
+        counts=make_voting(setting.algorithm).class_counts,
     )
 
 

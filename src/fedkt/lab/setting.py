@@ -7,19 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fedkt.algorithms import ALGORITHMS
-from fedkt.algorithms.calibration import default_partitions, default_subsets
+from fedkt.algorithms.voting import ALIASES, VOTINGS, Consistent, Voting, algorithm_name, make_voting
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
-
-EXPERT = ("fedkt-expert", "fedkt-expert-no-counts")
-"""FedKT with expert voting."""
-ONE_SHOT = ("fedkt", *EXPERT, "solo", "pate", "pate-soft", "centralised", "pfnm")
-"""Methods without rounds."""
-LOCAL = ("fedavg", "fedprox", "scaffold", "feddf", "pfnm", "fedkt-prox")
-"""Methods whose parties train weights that the server sent."""
-PULLED = ("fedprox", "fedkt-prox")
-"""Methods with a proximal term."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +74,16 @@ class Setting:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
         if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
             raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
-        if self.party_models and self.algorithm not in ("fedkt", *EXPERT, "solo"):
+        card = ALGORITHMS[self.algorithm]
+        if self.party_models and not card.party_models:
+            able = ", ".join(each.name for each in ALGORITHMS.values() if each.party_models)
             raise ConfigurationError(
-                f"Algorithm {self.algorithm!r} uses one model for all; only fedkt (with any voting) and solo take "
-                "--party-models."
+                f"Algorithm {self.algorithm!r} uses one model for all; these take --party-models: {able}."
             )
-        if self.level != "L0" and self.algorithm not in ("fedkt", *EXPERT):
-            raise ConfigurationError(
-                f"Algorithm {self.algorithm!r} has no private level; only fedkt and fedkt-expert have."
-            )
-        if self.algorithm in ONE_SHOT and (self.rounds or 1) != 1:
+        if self.level != "L0" and "level" not in card.takes:
+            able = ", ".join(algorithm_name(each) for each in VOTINGS.values() if self.level in each.levels)
+            raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; at {self.level}: {able}.")
+        if card.one_shot and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
         if not 0 < self.public_share <= 1:
             raise ConfigurationError(
@@ -105,21 +96,29 @@ class Setting:
                 "With the partition 'column' the data says who the parties are; leave the number of parties out, or "
                 "choose another partition."
             )
-        shape = self.level, "expert" if self.algorithm in EXPERT else "consistent"
-        whole = self.algorithm == "fedkt-expert-no-counts"
+        voting = make_voting(self.algorithm if self.algorithm in ALIASES else Consistent.name)
+
+        def taken(name: str, otherwise: Any = None) -> Any:
+            # What a method does not look at is no part of its setting: it would be run again for nothing.
+            return getattr(self, name) if name in card.takes else otherwise
+
         return replace(
             self,
             model=self.model or about.model,
             parties=self.parties if self.parties is not None or partition == "column" else about.n_parties,
             partition=partition,
-            # What a method does not look at is no part of its setting: it would be run again for nothing.
-            local_epochs=self.local_epochs if self.algorithm in LOCAL else None,
-            distil_epochs=self.distil_epochs if self.algorithm == "feddf" else None,
-            mu=self.mu if self.algorithm in PULLED else None,
-            participation=1.0 if self.algorithm in ONE_SHOT else self.participation,
-            partitions=default_partitions(*shape) if self.partitions is None or whole else self.partitions,
-            subsets=default_subsets(*shape) if self.subsets is None or whole else self.subsets,
+            local_epochs=taken("local_epochs"),
+            distil_epochs=taken("distil_epochs"),
+            mu=taken("mu"),
+            participation=taken("participation", 1.0),
+            partitions=self._shape("partitions", voting),
+            subsets=self._shape("subsets", voting),
         )
+
+    def _shape(self, name: str, voting: Voting) -> int:
+        """s or t: as chosen, or as the voting has it where nobody chose, or nobody may."""
+        value: int | None = None if voting.fixed_shape else getattr(self, name)
+        return int(getattr(voting, name)(self.level)) if value is None else value
 
 
 DEFAULTS = json.loads(json.dumps(asdict(Setting(""))))

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
 BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
 INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
+PALETTE = {
+    "blue": BLUE,
+    "sky": SKY,
+    "orange": ORANGE,
+    "green": GREEN,
+    "purple": PURPLE,
+    "red": RED,
+    "brown": "#8C564B",
+    "ink": INK,
+}
+"""By the names that the cards of algorithms use. A method without rounds, a dashed line, may share one with rounds."""
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fedkt",

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.algorithms.card import BOTH_WAYS
+from fedkt.algorithms.card import Traffic as TrafficFacts
+from fedkt.lab.names import card_of
 from fedkt.lab.words import human_bytes, megabytes
 
 if TYPE_CHECKING:
     from fedkt.report import Report
 
-BOUNDS = ("solo", "pate", "pate-soft", "centralised")
-"""Nothing travels in these: a party alone, or rows that nobody may pool."""
-ONE_MESSAGE = ("fedkt", "fedkt-expert", "fedkt-expert-no-counts")
-"""Methods whose parties send their students, once, and are sent nothing."""
-ONE_MODEL_DOWN = ("fedavg", "fedprox", "feddf", "pfnm", "fedkt-prox")
-"""Methods whose server sends one network and nothing else; SCAFFOLD sends a control variate with it."""
 OF_THE_BEST = (0.80, 0.85, 0.90)
 """Targets as shares of the best accuracy reached."""
 
@@ -50,7 +47,7 @@ def traffic(reports: Sequence[Report]) -> list[Traffic]:
     model = model_bytes(reports)
     found = []
     for algorithm in dict.fromkeys(report.algorithm for report in reports):
-        if kind(algorithm) in BOUNDS:
+        if not communicates(algorithm):
             continue
         group = [report for report in reports if report.algorithm == algorithm]
         found.append(
@@ -59,7 +56,7 @@ def traffic(reports: Sequence[Report]) -> list[Traffic]:
                 group[0].rounds,
                 mean_of([report.bytes_sent for report in group]),
                 mean_of([received_by(report) for report in group]),
-                formula(algorithm),
+                traffic_of(algorithm).formula,
                 mean_of([predicted(report, model) for report in group]),
             )
         )
@@ -76,30 +73,19 @@ def model_bytes(reports: Sequence[Report]) -> float | None:
     """M: one packed model as a server sends it to one party, from the bytes measured; None where none was sent."""
     measured = []
     for report in reports:
-        sendings = report.rounds - (kind(report.algorithm) == "fedkt-prox")
-        if kind(report.algorithm) in ONE_MODEL_DOWN and report.bytes_received and sendings:
-            measured.append(report.bytes_received / (taking_part(report) * sendings))
+        card = card_of(report.algorithm)
+        broadcasts = card.traffic.broadcasts if card is not None and card.traffic is not None else None
+        if broadcasts is not None and report.bytes_received and broadcasts(report.rounds):
+            measured.append(report.bytes_received / (taking_part(report) * broadcasts(report.rounds)))
     return mean_of(measured)
-
-
-def formula(algorithm: str) -> str:
-    """The bytes of an algorithm as the paper counts them; SCAFFOLD sends control variates as large as its weights."""
-    if kind(algorithm) in ONE_MESSAGE:
-        return "n·s·M"
-    known = {"fedkt-prox": "n·M·(s+2·(r−1))", "scaffold": "4·n·M·r"}
-    return known.get(kind(algorithm), "2·n·M·r")
 
 
 def predicted(report: Report, model: float | None) -> float | None:
     """What the formula gives for a run, with M bytes a model."""
-    if model is None:
+    found = traffic_of(report.algorithm)
+    if model is None or (report.partitions is None and "s" in found.formula):
         return None
-    sending = taking_part(report) * model
-    if kind(report.algorithm) not in (*ONE_MESSAGE, "fedkt-prox"):
-        return (4 if kind(report.algorithm) == "scaffold" else 2) * sending * report.rounds
-    if report.partitions is None:
-        return None
-    return sending * report.partitions + 2 * sending * (report.rounds - 1)
+    return taking_part(report) * model * found.models(report.partitions or 0, report.rounds)
 
 
 def taking_part(report: Report) -> int:
@@ -109,7 +95,8 @@ def taking_part(report: Report) -> int:
 
 def received_by(report: Report) -> int | None:
     """The bytes the parties received: none where the only round begins at the parties."""
-    return 0 if report.bytes_received is None and kind(report.algorithm) in ONE_MESSAGE else report.bytes_received
+    one_way = traffic_of(report.algorithm).one_way
+    return 0 if report.bytes_received is None and one_way else report.bytes_received
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +179,7 @@ class Target:
 
 def targets(found: Sequence[Curve]) -> list[Target]:
     """The best accuracy of the weakest method that communicates, and shares of the best one, from low to high."""
-    bests = {curve.algorithm: float(curve.mean.max()) for curve in found if kind(curve.algorithm) not in BOUNDS}
+    bests = {curve.algorithm: float(curve.mean.max()) for curve in found if communicates(curve.algorithm)}
     if not bests:
         return []
     weakest, strongest = min(bests, key=bests.__getitem__), max(bests, key=bests.__getitem__)
@@ -206,7 +193,7 @@ def reach_cells(found: Sequence[Curve], wanted: Sequence[Target]) -> list[list[s
     return [
         [curve.algorithm, f"{100 * curve.mean.max():.1f}", *(cost(curve.reaches(each.accuracy)) for each in wanted)]
         for curve in found
-        if kind(curve.algorithm) not in BOUNDS
+        if communicates(curve.algorithm)
     ]
 
 
@@ -235,9 +222,16 @@ def traffic_cells(lines: Sequence[Traffic], name: Callable[[str], str] = str) ->
 TRAFFIC_HEAD = ("algorithm", "rounds", "sent", "received", "total", "formula", "gives")
 
 
-def kind(algorithm: str) -> str:
-    """The algorithm without the settings that a page adds to its name."""
-    return algorithm.partition(" ")[0]
+def communicates(algorithm: str) -> bool:
+    """Whether anything of it travels; what is not in the catalogue is taken to."""
+    card = card_of(algorithm)
+    return card is None or card.traffic is not None
+
+
+def traffic_of(algorithm: str) -> TrafficFacts:
+    """What crosses the wire; of what is not in the catalogue, a model both ways in every round."""
+    card = card_of(algorithm)
+    return card.traffic if card is not None and card.traffic is not None else BOTH_WAYS
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:

@@ -221,20 +221,7 @@ def judge(plan: Plan, data: bytes, name: str, limits: Limits) -> Arrival:
     """The verdict on the bytes of a file."""
     digest = hashlib.sha256(data).hexdigest()
     try:
-        bundle = unpack(
-            data,
-            source=name,
-            plan=plan.digest,
-            classes=plan.classes,
-            n_features=plan.columns.n_features,
-            max_models=plan.partitions,
-            counts=plan.counts,
-            soft=plan.soft,
-            background_class=plan.background_class,
-            parties=plan.names,
-            keys=plan.keys,
-            limits=limits,
-        )
+        bundle = unpack(data, source=name, expected=plan.expected, limits=limits)
     except BundleError as reason:
         # Whoever lists arrivals names the file.
         why = str(reason).removeprefix(f"Bundle in {name} is refused: ").removeprefix(f"Bundle in {name}: ")

@@ -140,7 +140,7 @@ def student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict[str, Any
     """The operators of a student; without a plan it may be one of any voting."""
     n_features, n_classes = manifest.n_features, len(manifest.classes)
     if plan is not None:
-        return graph(data, n_features=n_features, n_classes=plan.n_outputs, soft=plan.soft)
+        return graph(data, n_features=n_features, n_classes=plan.expected.n_outputs, soft=plan.expected.soft)
     shown = graph(data, n_features=n_features, n_classes=n_classes, soft=True)
     if "refused" not in shown:
         return shown

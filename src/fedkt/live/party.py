@@ -108,7 +108,7 @@ def run_party(
         if ledger is not None and claim is not None:
             size = len(records.y)
             door, claim = paid(plan, name, claim, own, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
-        shelf = Shelf(folder, rows, plan.n_outputs, diary, soft=plan.soft, must_be_soft=plan.background_class)
+        shelf = Shelf(folder, rows, plan.expected, diary)
         finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
         if finished:
             were = "was" if finished == 1 else "were"

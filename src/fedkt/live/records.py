@@ -59,13 +59,13 @@ def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary:
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
     most = plan.most_rows(name)
     # With noise a party's size must not decide whether it sends: there what it tells is scaled down.
-    if most is not None and len(y) > most and plan.counts and plan.level != "L2":
+    if most is not None and len(y) > most and plan.voting_rule.class_counts and plan.level != "L2":
         raise DataError(
             f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
             "not believe the bundle. Agree on a new plan. Nothing was trained."
         )
     if most is not None and len(y) > most:
-        what = "class counts" if plan.counts else "student's claims"
+        what = "class counts" if plan.voting_rule.class_counts else "student's claims"
         diary.say(
             f"{data} has {len(y)} rows, and the plan gives {name!r} the word of {most} at most: its {what} are scaled "
             "down to them."
@@ -128,7 +128,7 @@ def tell_of_records(
         diary.say(
             f"{plural(shared, 'row')} of {data} share their {what} with others: they stay in one subset, and the noise "
             "on the votes protects them together."
-            + (" The class counts protect each of them alone." if plan.counts else "")
+            + (" The class counts protect each of them alone." if plan.voting_rule.class_counts else "")
         )
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.algorithms.calibration import cautions
-from fedkt.algorithms.fedkt import FedKT, Heard
+from fedkt.algorithms.fedkt import FedKT
+from fedkt.algorithms.voting import StudentAnswers
 from fedkt.bundle import Bundle
 from fedkt.bundle.signing import SigningKey
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
@@ -165,14 +166,13 @@ def opened(plan: Plan, path: Path, diary: Diary) -> Ledger:
 def held_vote(plan: Plan, server: Server, heard: Sequence[Bundle], needed: int, ledger: Path | None) -> Vote:
     """The vote of the parties' students and the model that learned from it; at level L1 paid for before it counts."""
     algorithm = plan.algorithm()
-    said = algorithm.heard(server, heard)
-    silent: dict[str, str] = server.diary.figures.pop("silent", {})
-    voting = [bundle for bundle, _ in said]
+    answers = algorithm.student_answers(server, heard)
+    silent, voting = answers.silent, answers.bundles
     # Where a vote is paid for, whoever cannot vote is out before.
     if len(voting) < needed:
         raise BundleError(not_running(silent, len(voting), needed))
     noise = None if ledger is None else kept_noise(ledger, plan, voting)
-    trained = concluded(algorithm, server, said, noise)
+    trained = concluded(algorithm, server, answers, noise)
     price = server.ledger.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(server.ledger) if plan.level == "L1" else largest_total(voting)) or (None, None)
     promise = statement(
@@ -180,7 +180,7 @@ def held_vote(plan: Plan, server: Server, heard: Sequence[Bundle], needed: int, 
         price,
         total_epsilon=total,
         releases=releases,
-        counts=plan.counts,
+        counts=plan.voting_rule.class_counts,
         count_noise=plan.count_noise(),
     )
     width, classes = server.public.shape[1], len(plan.classes)
@@ -202,7 +202,7 @@ def report_of(
     test_rows: int,
 ) -> Report:
     """What is told of the vote. At level L1 nothing of single parties is in it, and no times but whole seconds."""
-    figures, told = server.diary.figures, silences(plan, vote)
+    told = silences(plan, vote)
     shown = {why: told[name] for name, why in vote.silent.items()}
     open_figures, promise = plan.level != "L1", vote.promise
     seconds, cpu_seconds = clocks if open_figures else (float(round(each)) for each in clocks)
@@ -230,7 +230,7 @@ def report_of(
         versions=versions(),
         command=command,
         rows={"public": len(server.public)} | ({"test": test_rows} if test_rows else {}),
-        votes={name: value for name, value in figures.items() if name != "labels"} if open_figures else {},
+        votes=server.diary.vote.figures() if open_figures else {},
         party_accuracy=scores.parties or {},
         notes=(
             *cautions(plan.level, vote.price, [1] * len(vote.voting)),
@@ -285,13 +285,13 @@ def written(
     return hosted
 
 
-def concluded(algorithm: FedKT, server: Server, said: Sequence[Heard], noise: KeptNoise | None) -> Any:
+def concluded(algorithm: FedKT, server: Server, answers: StudentAnswers, noise: KeptNoise | None) -> Any:
     """The trained final model; at level L1 with kept noise, whose labels are held before anything learns them."""
     if noise is None:
-        return algorithm.conclude(server, said).models[0]
+        return algorithm.train_final(server, answers).models[0]
     server.ledger.hold = lambda _, digest: noise.hold(digest)
     try:
-        return algorithm.conclude(replace(server, noise_seed=noise.seed), said).models[0]
+        return algorithm.train_final(replace(server, noise_seed=noise.seed), answers).models[0]
     except PrivacyError:
         noise.forget()
         raise

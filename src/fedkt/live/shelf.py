@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.bundle import Expected
 from fedkt.errors import ConfigurationError, DataError, ModelError, PrivacyError
 from fedkt.federation import Diary, seed_for
 from fedkt.models.base import FittedModel
@@ -54,12 +55,9 @@ class Shelf(MutableMapping[str, Any]):
     folder: Path
     public: NDArray[np.float32] = field(repr=False)
     """The rows on which a converted student must say what it said before."""
-    n_classes: int
+    expected: Expected
+    """What the plan wants of a student."""
     diary: Diary
-    soft: bool = False
-    """Whether students also say how sure they are, where they can."""
-    must_be_soft: bool = False
-    """Whether a student that cannot is refused."""
 
     def __setitem__(self, name: str, model: Any) -> None:
         student = model if isinstance(model, OnnxModel) else self._converted(name, model)
@@ -77,14 +75,14 @@ class Shelf(MutableMapping[str, Any]):
             damage = "its digest does not fit"
         elif not damage:
             try:
-                graph = check_graph(data, n_features=width, n_classes=self.n_classes, soft=self.soft)
+                graph = check_graph(data, n_features=width, n_classes=self.expected.n_outputs, soft=self.expected.soft)
             except ModelError as reason:
                 damage = str(reason)
         if damage:
             self.diary.say(f"{self._path(name)} was damaged ({damage}) and is trained again.")
             self._path(name).unlink(missing_ok=True)
             raise KeyError(name)
-        return OnnxModel(graph.data, width, self.n_classes, name, soft=graph.soft)
+        return OnnxModel(graph.data, width, self.expected.n_outputs, name, soft=graph.soft)
 
     def __contains__(self, name: object) -> bool:
         try:
@@ -111,8 +109,9 @@ class Shelf(MutableMapping[str, Any]):
 
     def _converted(self, name: str, model: FittedModel) -> OnnxModel:
         try:
-            convert = converter(soft=self.soft, must=self.must_be_soft)
-            return convert(model, n_features=self.public.shape[1], n_classes=self.n_classes, check_rows=self.public)
+            convert = converter(soft=self.expected.soft, must=self.expected.background_class)
+            n_features, n_classes = self.public.shape[1], self.expected.n_outputs
+            return convert(model, n_features=n_features, n_classes=n_classes, check_rows=self.public)
         except ModelError as reason:
             raise ModelError(f"{name} cannot be sent: {reason}") from reason
 

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from fedkt.algorithms.calibration import cautions
-from fedkt.algorithms.expert import COUNTS_STREAM
 from fedkt.algorithms.fedkt import number_of_queries
-from fedkt.algorithms.pate import fingerprint, student_purpose
+from fedkt.algorithms.lesson import fingerprint, student_purpose
+from fedkt.algorithms.voting.expert import COUNTS_STREAM
 from fedkt.bundle.manifest import Claim
 from fedkt.data.values import plural
 from fedkt.errors import ConfigurationError, PrivacyError

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from fedkt.bundle import Expected
 from fedkt.data.images import folder_digest, image_shape, labels_file
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
@@ -27,7 +28,7 @@ from fedkt.plan.parts import (
     Part,
     PublicRows,
     Text,
-    Voting,
+    VotingName,
 )
 from fedkt.plan.privacy import Privacy, rounded_budget, run_price
 from fedkt.privacy.gaussian import GaussianCounts
@@ -35,6 +36,7 @@ from fedkt.system.files import open_plain
 
 if TYPE_CHECKING:
     from fedkt.algorithms import FedKT
+    from fedkt.algorithms.voting import Voting
     from fedkt.privacy import Price
 
 
@@ -48,8 +50,8 @@ class Plan(Part):
     level: Level = "L0"
     partitions: Annotated[int, Field(ge=1, le=1_000)]
     subsets: Annotated[int, Field(ge=1, le=100_000)]
-    voting: Voting = "consistent"
-    """How the server weighs the parties: see `fedkt.algorithms.VOTING`."""
+    voting: VotingName = "consistent"
+    """How the server weighs the parties: see `fedkt.algorithms.voting`."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | Literal["private"] = 0
     """A number that everybody derives their own generator from, or "private": everybody draws and keeps their own."""
     min_parties: Annotated[int, Field(ge=1)] | None = None
@@ -71,19 +73,17 @@ class Plan(Part):
                 f"privacy is missing: level {self.level} needs a noise, that is a [privacy] table with mechanism, "
                 "scale, queries and delta"
             )
-        if self.voting != "consistent":
-            from fedkt.algorithms.calibration import check_voting
-
-            check_voting(self.voting, level=self.level, partitions=self.partitions, subsets=self.subsets)
+        voting = self.voting_rule
+        voting.check(level=self.level, partitions=self.partitions, subsets=self.subsets)
         if self.privacy is not None:
             from fedkt.algorithms.calibration import check_adjacency
 
             check_adjacency(self.level, self.privacy.adjacency)
-        told = self.level == "L2" and self.voting == "expert"
-        if self.privacy is not None and (self.privacy.count_sigma is not None) != told:
-            wrong = "is missing, the noise on class counts that" if told else "is given, which only"
+        noisy_counts = self.level == "L2" and voting.class_counts
+        if self.privacy is not None and (self.privacy.count_sigma is not None) != noisy_counts:
+            wrong = "is missing, the noise on class counts that" if noisy_counts else "is given, which only"
             raise ValueError(f"privacy.count_sigma {wrong} expert voting at level L2 has")
-        if self.voting == "consistent" and any(member.rows is not None for member in self.parties):
+        if not voting.probabilities and any(member.rows is not None for member in self.parties):
             raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
         self._check_families()
         if self.privacy is not None:
@@ -115,7 +115,7 @@ class Plan(Part):
         chosen = self.models
         studying = {chosen.student or chosen.default, chosen.teacher, *chosen.parties.values()}
         mute = sorted(ONLY_NAMES_A_CLASS & studying)
-        if self.background_class and mute:
+        if self.voting_rule.background_class and mute:
             raise ValueError(
                 f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
                 "another family, or another voting"
@@ -172,30 +172,49 @@ class Plan(Part):
 
     def algorithm(self) -> FedKT:
         """FedKT as agreed."""
-        from fedkt.algorithms import fedkt_with
+        from fedkt.algorithms import FedKT
         from fedkt.models.catalogue import trained_for
 
-        chosen = self.models
-        return fedkt_with(
-            self.voting,
+        chosen, private = self.models, self.privacy
+        return FedKT(
             trained_for(chosen.default, chosen.epochs),
             teacher=trained_for(chosen.teacher, chosen.epochs),
             student=trained_for(chosen.student, chosen.epochs),
             final=trained_for(chosen.final, chosen.epochs),
+            voting=self.voting_rule,
             partitions=self.partitions,
             subsets=self.subsets,
             level=self.level,
-            noise=None if self.privacy is None else self.privacy.noise,
-            queries=1.0 if self.privacy is None else self.privacy.queries,
-            adjacency=None if self.privacy is None else self.privacy.adjacency,
+            noise=None if private is None else private.noise,
+            queries=1.0 if private is None else private.queries,
+            adjacency="replace-one" if private is None else private.adjacency,
+        )
+
+    @cached_property
+    def voting_rule(self) -> Voting:
+        """The agreed voting: its facts, its party half and its server half."""
+        from fedkt.algorithms.voting import make_voting
+
+        return make_voting(
+            self.voting,
             count_sigma=None if self.privacy is None else self.privacy.count_sigma,
             most_rows={member.name: member.rows for member in self.parties if member.rows is not None},
         )
 
-    @property
-    def counts(self) -> bool:
-        """Whether parties tell how many rows of each class they have."""
-        return self.voting == "expert"
+    @cached_property
+    def expected(self) -> Expected:
+        """What a bundle made under this plan looks like."""
+        return Expected(
+            plan=self.digest,
+            classes=self.classes,
+            n_features=self.columns.n_features,
+            max_models=self.partitions,
+            counts=self.voting_rule.class_counts,
+            soft=self.voting_rule.probabilities,
+            background_class=self.voting_rule.background_class,
+            parties=self.names,
+            keys=self.keys,
+        )
 
     def count_noise(self) -> GaussianCounts | None:
         """The noise on a party's class counts at level L2; None without any."""
@@ -206,22 +225,7 @@ class Plan(Part):
     @property
     def releases(self) -> int:
         """How many releases one run of a party is at level L2: its students' labels, and its class counts."""
-        return self.partitions + self.counts
-
-    @property
-    def soft(self) -> bool:
-        """Whether students may say how sure they are."""
-        return self.voting != "consistent"
-
-    @property
-    def background_class(self) -> bool:
-        """Whether students know one class more: a row that is not their party's."""
-        return self.voting == "expert-no-counts"
-
-    @property
-    def n_outputs(self) -> int:
-        """How many classes a student knows."""
-        return len(self.classes) + self.background_class
+        return self.partitions + self.voting_rule.class_counts
 
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""
@@ -231,7 +235,7 @@ class Plan(Part):
 
     def calibrated(self, name: str) -> bool:
         """Whether this party's students are to be of families that find a class about as probable as it is."""
-        return self.algorithm().calibrated(self.models.parties.get(name))
+        return self.voting_rule.calibrated(self.algorithm(), self.models.parties.get(name))
 
     @property
     def image(self) -> tuple[int, int, int] | None:

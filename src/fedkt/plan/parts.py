@@ -69,10 +69,10 @@ def _known_model(name: str) -> str:
 
 
 def _known_voting(voting: str) -> str:
-    from fedkt.algorithms import VOTING
+    from fedkt.algorithms.voting import VOTINGS
 
-    if voting not in VOTING:
-        raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(VOTING)}")
+    if voting not in VOTINGS:
+        raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(VOTINGS)}")
     return voting
 
 
@@ -87,7 +87,7 @@ def _public_key(text: str) -> str:
 Family = Annotated[str, AfterValidator(_known_model)]
 PartyName = Annotated[str, AfterValidator(_safe_name)]
 Level = Annotated[str, AfterValidator(known_level)]
-Voting = Annotated[str, AfterValidator(_known_voting)]
+VotingName = Annotated[str, AfterValidator(_known_voting)]
 PublicKey = Annotated[str, AfterValidator(_public_key)]
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 Class = Text | Annotated[int, Field(ge=-(2**53), le=2**53)]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from fedkt.algorithms.calibration import check_voting, default_partitions, default_subsets
+from fedkt.algorithms.voting import VOTINGS, Consistent, Voting, make_voting
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import names_its_label, read_table
 from fedkt.errors import ConfigurationError, PlanError
@@ -65,10 +65,11 @@ def make_plan(
         raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
     models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
-    cuts = partitions if partitions is not None else default_partitions(level, voting)
-    parts = subsets if subsets is not None else default_subsets(level, voting)
     try:
-        check_voting(voting, level=level, partitions=cuts, subsets=parts)
+        rule = make_voting(voting)
+        cuts = partitions if partitions is not None else rule.partitions(level)
+        parts = subsets if subsets is not None else rule.subsets(level)
+        rule.check(level=level, partitions=cuts, subsets=parts)
     except ConfigurationError as reason:
         raise PlanError(f"The new plan: {reason}") from reason
     noise = settled(
@@ -79,7 +80,7 @@ def make_plan(
         parties=len(parties),
         partitions=cuts,
         subsets=parts,
-        counts=voting == "expert",
+        counts=rule.class_counts,
     )
     said: dict[str, Any] = {
         "format": FORMAT,
@@ -88,7 +89,7 @@ def make_plan(
         "level": level,
         "partitions": cuts,
         "subsets": parts,
-        "voting": voting,
+        "voting": rule.name,
         "privacy": noise,
         "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
         "models": {"default": model, "parties": dict(party_models or {}), **models},
@@ -154,9 +155,9 @@ def parse_plan(data: bytes, source: str) -> Plan:
 
 
 def _validated(said: dict[str, Any], source: str) -> Plan:
-    shape = str(said.get("level", "L0")), str(said.get("voting", "consistent"))
-    said.setdefault("partitions", default_partitions(*shape))
-    said.setdefault("subsets", default_subsets(*shape))
+    level, voting = str(said.get("level", "L0")), _voting_in(said)
+    said.setdefault("partitions", voting.partitions(level))
+    said.setdefault("subsets", voting.subsets(level))
     try:
         # By way of JSON: strict, but lists may be tuples. Dates and infinities have no JSON and no place in a plan.
         text = json.dumps(said, allow_nan=False)
@@ -166,6 +167,12 @@ def _validated(said: dict[str, Any], source: str) -> Plan:
         return Plan.model_validate_json(text, strict=True)
     except ValidationError as reason:
         raise PlanError(_in_words(reason, source)) from reason
+
+
+def _voting_in(said: dict[str, Any]) -> Voting:
+    """The voting that a plan names, for its defaults; one that there is not is refused with all other faults."""
+    name = said.get("voting", Consistent.name)
+    return VOTINGS[name]() if isinstance(name, str) and name in VOTINGS else Consistent()
 
 
 def _in_words(reason: ValidationError, source: str) -> str:

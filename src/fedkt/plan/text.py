@@ -23,16 +23,6 @@ LEVELS = {
     "L1": "noise at the server protects each party; the server sees the students without noise",
     "L2": "noise at the parties protects each record before anything leaves",
 }
-VOTING = {
-    "consistent": "the server counts a party's vote where all its students agree",
-    "expert": "the server weighs a party's vote on a class by its share of the class's rows, which every party tells",
-    "expert-no-counts": "the server weighs a party by how likely its student finds a row to be the party's own",
-}
-COUNTED = (
-    "  Every party tells the server how many of its rows have each label: whoever reads its bundle knows that much",
-    "  about it, exactly.",
-)
-GUESSED = ("  A student tells by what it finds its party's own about how many rows of each label the party has.",)
 UNPROTECTED = (
     "  Level L0 adds no noise: epsilon is infinite. A student is trained on what the party's rows say of public rows,",
     "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
@@ -59,7 +49,7 @@ def to_toml(plan: Plan) -> str:
         ("level", LEVELS[plan.level]),
         ("partitions", "s: how often a party cuts its rows; it sends one student per cut"),
         ("subsets", "t: subsets of a cut; one teacher is trained on each and never leaves the party"),
-        ("voting", VOTING[plan.voting]),
+        ("voting", plan.voting_rule.server_rule),
         ("seed", 'a number: everybody\'s training can be repeated; "private": everybody draws and keeps their own'),
         ("min_parties", "the server needs at least so many parties"),
     ):
@@ -121,7 +111,7 @@ def _columns(columns: list[dict[str, Any]]) -> str:
 
 def explain(plan: Plan) -> str:
     """In words: what everybody agrees on, what travels, and what is (not) protected."""
-    s, n = plan.partitions, len(plan.names)
+    s, n, voting = plan.partitions, len(plan.names), plan.voting_rule
     students = plural(s, "student")
     schema = plan.columns
     categories = sum(column.kind == "category" for column in schema.columns)
@@ -140,6 +130,7 @@ def explain(plan: Plan) -> str:
 
         k = number_of_queries(plan.privacy.queries, plan.public.rows)
         asked = f"{k} of the public rows (the same for everybody, chosen by a fixed rule)"
+    kept = " and votes" if plan.level == "L2" or voting.probabilities else ", votes and row counts"
     lines = [
         f"Plan {plan.digest[:12]}: {plan.task}",
         "",
@@ -154,36 +145,35 @@ def explain(plan: Plan) -> str:
         "              A category that is not among the agreed ones "
         + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),
         f"  Models      {_models(plan)}",
-        *([f"  Weights     {_weights(plan)}"] if plan.soft else []),
+        *([f"  Weights     {_weights(plan)}"] if voting.probabilities else []),
         f"  Seed        {seed}",
         "",
         "What happens",
         *_wrapped(_at_a_party(plan, students, asked)),
         *_wrapped(
-            f"{sentence(VOTING[plan.voting])}"
+            f"{sentence(voting.server_rule)}"
             f"{f', on {asked}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
             f"({chosen.final or chosen.default})."
         ),
         "",
         "What travels, once",
         f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests"
-        f"{', privacy claim' * (plan.level == 'L2')}{', the rows of each class' * plan.counts}).",
-        f"  Rows, labels, teachers{' and votes' if plan.level == 'L2' or plan.soft else ', votes and row counts'} "
-        "stay with the party.",
+        f"{', privacy claim' * (plan.level == 'L2')}{', the rows of each class' * voting.class_counts}).",
+        f"  Rows, labels, teachers{kept} stay with the party.",
     ]
     return "\n".join([*lines, "", *promised(plan)])
 
 
 def _at_a_party(plan: Plan, students: str, asked: str) -> str:
     """What each party does before it sends anything."""
-    if plan.background_class:
+    if plan.voting_rule.background_class:
         return (
             "Each party trains two teachers on its rows and, as one class more, on a half of the public rows each, "
             "which are not its own. Each says of the other half how likely a row is of each class and how likely not "
             "the party's at all, and a student learns that."
         )
     s, t = plan.partitions, plan.subsets
-    if plan.soft and plan.level == "L0":
+    if plan.voting_rule.probabilities and plan.level == "L0":
         teaches = "a teacher on all its rows" if t == 1 else f"a teacher on each of {t} parts of its rows"
         return (
             f"Each party trains {teaches} and asks it how probable it finds the classes of each public row. A student "
@@ -201,11 +191,7 @@ def promised(plan: Plan) -> list[str]:
     """What the noise promises, and what nobody promises, in words."""
     price = plan.price()
     if plan.privacy is None or price is None:
-        return [
-            "What is not protected",
-            *UNPROTECTED,
-            *(COUNTED if plan.counts else GUESSED if plan.background_class else ()),
-        ]
+        return ["What is not protected", *UNPROTECTED, *plan.voting_rule.reveals]
     said = statement(plan.level, price)
     owner = "the server" if plan.level == "L1" else "a party"
     scale = ", ".join(f"{name} {value:.4g}" for name, value in plan.privacy.scale.items())

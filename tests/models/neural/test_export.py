@@ -9,7 +9,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fedkt.bundle import Bundle, pack, unpack
+from fedkt.bundle import Bundle, Expected, pack, unpack
 from fedkt.bundle.signing import new_key
 from fedkt.errors import ModelError
 from fedkt.models import exchange
@@ -274,15 +274,10 @@ def test_a_signed_bundle_of_networks_comes_back_the_same():
     bundle = Bundle("north", ("r", "g", "b"), models, "3fa9c1")
     data = pack(bundle, check_rows=PIXELS, key=key)
     assert data == pack(bundle, check_rows=PIXELS, key=key)
-    received = unpack(
-        data,
-        source="north.zip",
-        plan="3fa9c1",
-        classes=("r", "g", "b"),
-        n_features=768,
-        parties=["north"],
-        keys={"north": key.public},
+    expected = Expected(
+        plan="3fa9c1", classes=("r", "g", "b"), n_features=768, parties=["north"], keys={"north": key.public}
     )
+    received = unpack(data, source="north.zip", expected=expected)
     answers = run_models([model.data for model in received.models], PIXELS, n_classes=3)
     for model, answer in zip(models, answers, strict=True):
         np.testing.assert_array_equal(answer, model.predict(PIXELS))

@@ -1,0 +1,228 @@
+"""A lesson: one partition of one party, in which teachers of disjoint subsets vote and a student learns their labels.
+
+This is PATE's transfer of knowledge (Algorithm 1, lines 2 to 12), which FedKT repeats at every party.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fedkt.algorithms.cut import cut, cut_by_identity, cut_key, positions
+from fedkt.algorithms.training import Done, train_and_ask, train_models
+from fedkt.errors import ModelError
+from fedkt.federation import Party, Server
+from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows, within
+from fedkt.models.catalogue import Roles
+from fedkt.models.ensemble import TrainingTask, fit_to_rows
+from fedkt.privacy import Noise
+from fedkt.privacy.price import Adjacency
+from fedkt.system.parallel import Progress, progress_counter
+from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
+
+EMPTY = "its subset has no rows"
+"""Why a teacher of an empty subset says nothing."""
+
+# What a generator of a party is for: the second number of its path (the first is the partition).
+CUT, TEACH, TIES, STUDY = range(4)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One partition of one party: cut, teach, vote, study."""
+
+    party: Party
+    partition: int
+    roles: Roles
+    subsets: int
+    noise: Noise | None = None
+    queries: Labels | None = None
+    """The public rows that are voted on; None for all of them."""
+    adjacency: Adjacency = "replace-one"
+    """Against what the noise protects a record."""
+
+    @cached_property
+    def rows(self) -> Any:
+        """The public rows that are voted on."""
+        return self.party.public if self.queries is None else take_rows(self.party.public, self.queries)
+
+    @cached_property
+    def teachers(self) -> list[TrainingTask]:
+        """A teacher for each subset; with noise there are always as many, also of subsets without rows."""
+        party = self.party
+        return [
+            TrainingTask(
+                self.roles.teacher,
+                self.own_rows,
+                party.y[subset],
+                party.rng(self.partition, TEACH, number),
+                subset,
+                f"Party {party.name!r}, partition {self.partition + 1}, the teacher of subset {number + 1}",
+                may_fail=self.noise is not None,
+                # Where even the size of a subset is a record's business, it must not reach the other teachers.
+                alone=self.adjacency == "add-or-remove",
+            )
+            for number, subset in enumerate(self.subset_rows)
+        ]
+
+    @cached_property
+    def own_rows(self) -> Any:
+        """The party's rows; where noise protects a record, with no value that public rows could not have.
+
+        What a teacher makes of one absurd value would otherwise be anything, a failure included.
+        """
+        return self.party.X if self.noise is None else within(self.party.X, self.party.public)
+
+    @property
+    def subset_rows(self) -> list[Labels]:
+        """The row numbers of each subset."""
+        party = self.party
+        if self.noise is None:
+            return cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
+        identities = positions(len(party.y)) if party.ids is None else party.ids
+        return cut_by_identity(identities, self.subsets, cut_key(party.seed, self.partition))
+
+    @property
+    def student_in_words(self) -> str:
+        """What messages call the student."""
+        return f"Party {self.party.name!r}, the student of partition {self.partition + 1}"
+
+    def student_task(self, labels: Labels) -> TrainingTask:
+        """A student of the labelled rows; rows that got no answer are left out."""
+        answered = np.flatnonzero(labels != NO_VOTE)
+        if len(answered) == 0:
+            raise ModelError(
+                f"{self.student_in_words}: no query was answered. Lower the threshold, or ask more queries."
+            )
+        some = None if len(answered) == len(labels) else answered
+        rng = self.party.rng(self.partition, STUDY)
+        return TrainingTask(self.roles.student, self.rows, labels[answered], rng, some, self.student_in_words)
+
+
+def fit_roles_to_rows(roles: Roles, side: Party | Server) -> Roles:
+    """The roles as this side's rows ask for."""
+    named = (roles.teacher, roles.student, roles.final)
+    once = {id(role): role for role in named}
+    made = {key: fit_to_rows(role, side.public, side.image) for key, role in once.items()}
+    return Roles(*(made[id(role)] for role in named))
+
+
+def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
+    """The student of each lesson; teachers, and then students, of all lessons are trained at once.
+
+    With noise the labels leave a vote through the party's ledger, which refuses before a teacher is trained. A teacher
+    is dropped as soon as it has voted.
+    """
+    if not lessons:
+        return []
+    n_classes = len(lessons[0].party.classes)
+    total = sum(teacher.n_rows > 0 for lesson in lessons for teacher in lesson.teachers) + len(lessons)
+    done = progress_counter(progress, total)
+    votes = TeacherVotes(lessons, n_classes, jobs, done)
+    with one_thread():
+        tasks = [lesson.student_task(release_labels(lesson, votes, place)) for place, lesson in enumerate(lessons)]
+        say = lessons[0].party.diary.say
+        return train_models(tasks, n_classes, jobs=jobs, done=done, say=say, what="students")
+
+
+class TeacherVotes:
+    """The teachers' votes in every lesson. The first one asked for has all teachers trained."""
+
+    def __init__(self, lessons: Sequence[Lesson], n_classes: int, jobs: int, done: Done) -> None:
+        self.lessons = lessons
+        self.n_classes = n_classes
+        self.jobs = jobs
+        self.done = done
+
+    @cached_property
+    def counts(self) -> list[Votes]:
+        """The votes on each lesson's rows."""
+        counts = [np.zeros((count_rows(lesson.rows), self.n_classes), dtype=np.int64) for lesson in self.lessons]
+        voters = [(number, place) for number, each in enumerate(self.lessons) for place in range(len(each.teachers))]
+        answers = self.answers([voter for voter in voters if self.teacher(*voter).n_rows])
+        failures: dict[int, dict[int, str]] = {}
+        for number, place in voters:
+            answer = answers.get((number, place), EMPTY)
+            if isinstance(answer, str):
+                failures.setdefault(number, {})[place] = answer
+                answer = stand_in_vote(place, len(counts[number]), self.n_classes)
+            counts[number] += count_votes(answer[None], self.n_classes)
+        for number, reasons in failures.items():
+            note_stand_ins(self.lessons[number], reasons)
+        return counts
+
+    def answers(self, trained: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Labels | str]:
+        """What each of these teachers says of its lesson's rows, or why it says nothing."""
+        answers = train_and_ask(
+            [self.teacher(*voter) for voter in trained],
+            self.n_classes,
+            [self.lessons[number].rows for number, _ in trained],
+            jobs=self.jobs,
+            done=self.done,
+            say=self.lessons[0].party.diary.say,
+            what="teachers",
+        )
+        return {trained[place]: answer for place, answer in answers}
+
+    def teacher(self, number: int, place: int) -> TrainingTask:
+        """A teacher of a lesson."""
+        return self.lessons[number].teachers[place]
+
+
+def note_stand_ins(lesson: Lesson, reasons: dict[int, str]) -> None:
+    """Tell the party, and nobody else, which of its teachers vote by the fixed rule."""
+    empty = sum(reason == EMPTY for reason in reasons.values())
+    where = f"Party {lesson.party.name!r}, partition {lesson.partition + 1}"
+    if empty:
+        lesson.party.diary.say(
+            f"{where}: {empty} of {lesson.subsets} subsets {'has' if empty == 1 else 'have'} no rows; their votes "
+            "follow a fixed rule. With more rows or fewer subsets the student would know more."
+        )
+    failures = [(place, reason) for place, reason in reasons.items() if reason != EMPTY]
+    if failures:
+        place, reason = failures[0]
+        lesson.party.diary.say(
+            f"{where}: {len(failures)} of {lesson.subsets} teachers could not be trained or asked, and their votes "
+            f"follow a fixed rule. The teacher of subset {place + 1}: {reason}"
+        )
+
+
+def release_labels(lesson: Lesson, votes: TeacherVotes, number: int) -> Labels:
+    """The winning labels of a lesson's rows, through the party's ledger."""
+    party, partition, noise = lesson.party, lesson.partition, lesson.noise
+
+    def count() -> Votes:
+        counts = votes.counts[number]
+        if party.diagnostic and noise is not None:
+            party.diary.bare_votes.append(counts)
+        return counts
+
+    labels = party.ledger.release(
+        count,
+        noise,
+        queries=count_rows(lesson.rows),
+        voters=len(lesson.teachers),
+        classes=len(party.classes),
+        unit="record",
+        adjacency=lesson.adjacency,
+        rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
+        purpose=student_purpose(partition),
+        noise_key=fingerprint(party.noise_seed, partition),
+    )
+    party.diary.vote.labels.append((lesson.queries, labels))
+    return labels
+
+
+def student_purpose(partition: int) -> str:
+    """What a student's labels are called in a ledger."""
+    return f"student {partition + 1}"
+
+
+def fingerprint(noise_seed: int | None, partition: int) -> str:
+    """Tells one kept draw of secret noise from another, without telling the noise; empty for fresh noise."""
+    return "" if noise_seed is None else hashlib.sha256(f"{noise_seed}/{partition}".encode()).hexdigest()[:32]

@@ -1,0 +1,228 @@
+"""Expert voting: a party's vote on a class counts by its share of the rows of that class.
+
+In Algorithm 1 a party that has hardly seen a class votes on it like everybody else. Here each party also says how many
+rows of each class it has, and the server weighs it by that (see `fedkt.pooling` for the arithmetic and what it
+assumes). Students that give probabilities are asked for them: their fixed point is what a model of the pooled rows
+would say. One that only names a class counts as nearly sure of it. A final network learns the fixed point as it is,
+another final model the likeliest class.
+
+Without noise subsets buy nothing: one teacher sees all rows of its party, its student learns how sure it is (see
+`soft_lesson`), and one student is sent instead of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.algorithms.calibration import count_noise
+from fedkt.algorithms.lesson import TIES, Lesson, fingerprint, learn_students
+from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities, learn_distributions
+from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Students, Voting
+from fedkt.algorithms.voting.weights import limit_drift, name_parties, note_weights
+from fedkt.bundle import Bundle
+from fedkt.errors import ModelError, PrivacyError
+from fedkt.federation import Party, Server
+from fedkt.models.base import FittedModel, count_rows
+from fedkt.models.catalogue import Roles, roles
+from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
+from fedkt.models.prediction import probabilities_of_all
+from fedkt.pooling import MISFIT, Matrix, misfit, normalise_rows, pooled_posterior, shares_of
+from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.system.parallel import Progress, sub_progress
+from fedkt.votes import winners
+
+if TYPE_CHECKING:
+    from fedkt.algorithms.fedkt import FedKT
+
+COUNTS_STREAM = 0xC0417
+"""What a party's generator of noise draws with this number: the noise on its class counts."""
+BELIEF = 0.9
+"""How sure a student counts as that only names a class."""
+
+
+@dataclass(frozen=True)
+class Expert(Voting):
+    """Parties weighed by their class counts.
+
+    There is one partition, and without noise one subset, unless they are chosen; a single teacher is of its student's
+    own family.
+    """
+
+    count_sigma: float | None = None
+    """The noise on the counts at level L2; None for a little of what the votes' noise costs."""
+
+    name = "expert"
+    title = "FedKT, experts"
+    summary = "one message, parties weighed by their class counts"
+    server_rule = (
+        "the server weighs a party's vote on a class by its share of the class's rows, which every party tells"
+    )
+    choice = "it is weighed by its rows of each class, which it tells"
+    assumption = "Parties differ in how often they see a class, not in what a class looks like, and count honestly."
+    reveals: ClassVar[tuple[str, ...]] = (
+        "  Every party tells the server how many of its rows have each label: whoever reads its bundle knows that much",
+        "  about it, exactly.",
+    )
+    colour = "red"
+    levels: ClassVar[tuple[str, ...]] = ("L0", "L2")
+    default_at: ClassVar[tuple[str, ...]] = ("L0",)
+    compared_at: ClassVar[tuple[str, ...]] = ("L0", "L2")
+    class_counts = True
+    probabilities = True
+
+    def level_refusal(self, level: str) -> str:
+        """Why there is no expert voting at level L1."""
+        return (
+            "At level L1 one party's vote may move the count by one vote, and the noise hides just that. Expert "
+            "voting lets some parties weigh more than others. Choose consistent voting, or level L0."
+        )
+
+    def roles_for(self, fedkt: FedKT, own: Any = None) -> Roles:
+        """Who teaches and who studies at a party: of the agreed families, or of the party's own one."""
+        if fedkt.subsets > 1:
+            return super().roles_for(fedkt, own)
+        teacher, student = teacher_and_student(fedkt, own)
+        return roles(student, teacher=teacher)
+
+    def calibrated(self, fedkt: FedKT, own: Any = None) -> bool:
+        """Whether the students of such a party say how probable a class is, and are about right.
+
+        Not those of labels, nor those of several teachers: an average of models that differ is never quite sure.
+        """
+        return fedkt.level == "L0" and fedkt.subsets == 1 and all(map(is_calibrated, teacher_and_student(fedkt, own)))
+
+    def lesson(self, fedkt: FedKT, plain: Lesson) -> Lesson:
+        """Without noise a student learns how sure its teachers are, if they can say and it can learn that."""
+        soft = gives_probabilities(plain.roles.teacher) and learns_distributions(plain.roles.student)
+        if fedkt.level != "L0" or not soft:
+            return plain
+        return SoftLesson(plain.party, plain.partition, plain.roles, plain.subsets)
+
+    def learn(self, lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
+        """The student of each lesson: of distributions or of labels."""
+        soft = [each for each in lessons if isinstance(each, SoftLesson)]
+        hard = [each for each in lessons if not isinstance(each, SoftLesson)]
+        models = [sum(len(each.teachers) + 1 for each in kind) for kind in (soft, hard)]
+        of_distributions = iter(learn_distributions(soft, jobs=jobs, progress=sub_progress(progress, 0, sum(models))))
+        of_labels = iter(learn_students(hard, jobs=jobs, progress=sub_progress(progress, models[0], sum(models))))
+        return [next(of_distributions if isinstance(each, SoftLesson) else of_labels) for each in lessons]
+
+    def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
+        """The party's students, and its class counts; with noise at L2."""
+        calibrated = self.calibrated(fedkt, party.model)
+        return replace(students, counts=self.count_classes(fedkt, party), soft=True, calibrated=calibrated)
+
+    def count_noise(self, fedkt: FedKT, public_rows: int) -> GaussianCounts | None:
+        """The noise on a party's class counts at level L2: as agreed on, else as the votes' noise suggests."""
+        if fedkt.level != "L2" or fedkt.noise is None:
+            return None
+        if self.count_sigma is not None:
+            return GaussianCounts(self.count_sigma)
+        return count_noise(fedkt.noise, fedkt.partitions * fedkt.number_of_queries(public_rows))
+
+    def count_classes(self, fedkt: FedKT, party: Party) -> tuple[int, ...]:
+        """How many rows of each class the party says it has."""
+        n_classes = len(party.classes)
+
+        def count() -> NDArray[np.int64]:
+            return np.bincount(party.y, minlength=n_classes)
+
+        if fedkt.level == "L0":
+            return tuple(int(each) for each in count())
+        noise = self.count_noise(fedkt, count_rows(party.public))
+        if noise is None:
+            raise PrivacyError(f"Class counts leave at level {fedkt.level} with noise only, and there is none.")
+        return party.ledger.release_counts(
+            count,
+            noise,
+            classes=n_classes,
+            rng=party.noise_rng(COUNTS_STREAM),
+            adjacency=fedkt.adjacency,
+            noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
+        )
+
+    def ask(self, students: Students) -> list[Any]:
+        """What each of one party's students says of the rows, as a distribution over the classes; or why not."""
+        return probabilities_of_all(*students)
+
+    def label(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> LabelledRows:
+        """The likeliest classes of what the parties say together; a final network learns that itself."""
+        # A distribution over the classes for every public row: the mean of a party's students.
+        opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
+        scores = limit_drift(server, answers.bundles, self.weigh(fedkt, server, answers.bundles, opinions))
+        labels = winners(scores, server.rng(0, TIES))
+        soft = any(bundle.has_probabilities for bundle in answers.bundles) and is_neural(fedkt.final_model(server))
+        return LabelledRows(labels, distributions=scores if soft else None)
+
+    def weigh(
+        self, fedkt: FedKT, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]
+    ) -> Matrix:
+        """What the parties say together about each public row."""
+        counts = class_counts(voting)
+        believed = [
+            opinion if bundle.has_probabilities else doubt(opinion, own)
+            for opinion, bundle, own in zip(opinions, voting, normalise_rows(counts), strict=True)
+        ]
+        scores = pooled_posterior(believed, shares_of(counts))
+        note_bare_classes(server, voting)
+        note_weights(server, voting, counts, "says it has")
+        if fedkt.level == "L0":
+            note_misfits(server, voting, believed, counts, scores)
+        return scores
+
+
+def teacher_and_student(fedkt: FedKT, own: Any = None) -> tuple[Any, Any]:
+    """The only teacher of a party and its student, as they were named.
+
+    A tree is the usual teacher because many of them disagree usefully; one alone only knows less than its student.
+    """
+    if own is not None:
+        return own, own
+    student = fedkt.model if fedkt.student is None else fedkt.student
+    return (student if fedkt.teacher is None else fedkt.teacher), student
+
+
+def class_counts(voting: Sequence[Bundle]) -> Matrix:
+    """Each party's rows of each class, as it says."""
+    silent = [bundle.sender for bundle in voting if bundle.counts is None]
+    if silent:
+        raise ModelError(f"Party {silent[0]!r} did not say how many rows of each class it has.")
+    return np.array([bundle.counts for bundle in voting], dtype=np.float64)
+
+
+def doubt(votes: NDArray[np.float32], own: Matrix) -> NDArray[np.float32]:
+    """Votes as a distribution: not quite believed, and for the rest the party's class shares."""
+    return (BELIEF * votes + (1 - BELIEF) * own).astype(np.float32)
+
+
+def note_bare_classes(server: Server, voting: Sequence[Bundle]) -> None:
+    """Say whose students name a class without saying how sure they are."""
+    bare = [bundle.sender for bundle in voting if not bundle.has_probabilities]
+    if bare:
+        server.diary.say(
+            f"The students of {name_parties(bare)} only name a class. Their word counts as {BELIEF:.0%} sure."
+        )
+
+
+def note_misfits(
+    server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]], counts: Matrix, pooled: Matrix
+) -> None:
+    """Say whose students do not speak like students of the rows that their party says it has."""
+    everybody = counts.sum(axis=0)
+    far = {
+        bundle.sender: misfit(opinion, own, pooled, everybody)
+        for bundle, opinion, own in zip(voting, opinions, counts, strict=True)
+        if own.any()
+    }
+    doubtful = sorted((name for name in far if far[name] > MISFIT), key=lambda name: -far[name])
+    if doubtful:
+        server.diary.say(
+            f"The class counts of {name_parties(doubtful)} do not fit what their students say, those of "
+            f"{doubtful[0]!r} by {far[doubtful[0]]:.0%}. Counts may be wrong or boastful, or students far too sure "
+            "(naive Bayes): ask before you believe the result."
+        )

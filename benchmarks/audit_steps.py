@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.cut import cut_by_identity, cut_key
+from fedkt.algorithms.lesson import cut_by_identity, cut_key
 from fedkt.bundle import Bundle
 from fedkt.federation import Party, Server
 from fedkt.models.base import one_thread

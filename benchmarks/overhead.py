@@ -20,8 +20,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.cut import cut
-from fedkt.algorithms.lesson import CUT, STUDY, TEACH
+from fedkt.algorithms.lesson import CUT, STUDY, TEACH, cut
 from fedkt.data import DATASETS, load
 from fedkt.federation import Server, seed_for, simulate
 from fedkt.lab.runner import assemble, draw_parties

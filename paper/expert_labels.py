@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -125,8 +125,8 @@ def synthetic_task(seed: int, kind: str, model: str = "logistic") -> Task:
 class StudentsOfLabels(Expert):
     """Expert voting whose students learn the class that their teachers find likeliest."""
 
-    def lesson(self, fedkt: FedKT, plain: Lesson) -> Lesson:
-        """The plain one."""
+    def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
+        """The plain ones."""
         return plain
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.algorithms.cut import cut
-from fedkt.algorithms.lesson import CUT
+from fedkt.algorithms.lesson import CUT, cut
 from fedkt.data import load
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting

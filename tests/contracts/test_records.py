@@ -13,7 +13,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.cut import cut_by_identity
+from fedkt.algorithms.lesson import cut_by_identity
 from fedkt.data.table import read_table
 from fedkt.data.values import identities_of
 from fedkt.errors import ConfigurationError, ModelError

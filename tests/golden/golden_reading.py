@@ -11,6 +11,7 @@ import numpy as np
 from command_line import fedkt
 from fedkt.lab.results import read_lines, stored
 from fedkt.live.inbox import look
+from fedkt.live.mailbox import FolderMailbox
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.plan import read_plan
 from fedkt.system.versions import versions
@@ -35,7 +36,7 @@ def plan_in(path):
 
 def bundle_in(path, plan):
     """The Bundle in a file, as the plan's server takes it; refused, it is an error here."""
-    arrival = look(plan, Path(path))
+    arrival = look(plan, FolderMailbox(Path(path).parent), Path(path).name)
     assert not arrival.reason, arrival.reason
     return arrival.bundle
 

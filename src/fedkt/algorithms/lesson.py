@@ -1,6 +1,11 @@
 """A lesson: one partition of one party, in which teachers of disjoint subsets vote and a student learns their labels.
 
 This is PATE's transfer of knowledge (Algorithm 1, lines 2 to 12), which FedKT repeats at every party.
+
+Without noise at the party the cut into subsets is a shuffle: they are of nearly equal size. At level L2 a record may
+move one teacher of a partition and no other. A shuffle of row numbers cannot promise that: where rows are sorted by
+anything a record decides (images in folders by class), one changed record moves every row between its two places. So
+the subset of a record is there a keyed hash of the record's own identity, whatever other records there are.
 """
 
 from __future__ import annotations
@@ -13,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.cut import cut, cut_by_identity, cut_key, positions
-from fedkt.algorithms.training import Done, train_and_ask, train_models
-from fedkt.errors import ModelError
+from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows, within
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import TrainingTask, fit_to_rows
+from fedkt.models.training import Done, train_and_ask, train_models
 from fedkt.privacy import Noise
 from fedkt.privacy.price import Adjacency
 from fedkt.system.parallel import Progress, progress_counter
@@ -102,6 +106,41 @@ class Lesson:
         some = None if len(answered) == len(labels) else answered
         rng = self.party.rng(self.partition, STUDY)
         return TrainingTask(self.roles.student, self.rows, labels[answered], rng, some, self.student_in_words)
+
+
+def cut(n_rows: int, subsets: int, rng: np.random.Generator) -> list[Labels]:
+    """The row numbers of `subsets` nearly equal random subsets; fewer where there are fewer rows than subsets."""
+    if subsets < 1:
+        raise ConfigurationError(f"A partition needs at least one subset, got {subsets}.")
+    return [np.sort(piece) for piece in np.array_split(rng.permutation(n_rows), min(subsets, n_rows))]
+
+
+def cut_by_identity(identities: Sequence[str], subsets: int, key: bytes) -> list[Labels]:
+    """The row numbers of exactly `subsets` subsets, some of them perhaps empty; rows of one identity stay together.
+
+    The rows of a subset stand in the order of their hashes: where a record stood in its file decides nothing.
+    """
+    hashes = np.array([identity_hash(each, key) for each in identities], dtype=np.uint64)
+    # Stable, so that rows of one identity keep their order.
+    order = np.argsort(hashes, kind="stable")
+    home = (hashes[order] % np.uint64(subsets)).astype(np.int64)
+    return [order[home == number].astype(np.int64) for number in range(subsets)]
+
+
+def cut_key(seed: int, partition: int) -> bytes:
+    """The key of one partition's cut: every partition cuts anew."""
+    return hashlib.sha256(f"fedkt cut {seed} {partition}".encode()).digest()
+
+
+def positions(n_rows: int) -> list[str]:
+    """Identities of rows that have none of their own: the place of each in its file."""
+    return [str(place) for place in range(n_rows)]
+
+
+def identity_hash(identity: str, key: bytes) -> int:
+    """64 bits of a keyed hash."""
+    # 64 bits: the remainder by any number of subsets is even to within one in 10¹⁴.
+    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8, key=key).digest(), "big")
 
 
 def fit_roles_to_rows(roles: Roles, side: Party | Server) -> Roles:

@@ -24,7 +24,7 @@ from fedkt.lab.tables import difference, reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
-from fedkt.report import Report, weights_in_words
+from fedkt.report import Report, protects_parties, weights_in_words
 
 
 def as_rich(grid: Grid, *, colours: Mapping[str, str] | None = None, wrap: bool = False) -> Table:
@@ -182,11 +182,13 @@ def write_curve(path: Path | None, reports: Sequence[Report], *, quiet: bool) ->
 def write_report(
     path: Path | None, setting: Setting, reports: Sequence[Report], *, data_dir: Path | None, quiet: bool
 ) -> None:
-    """The HTML page, with the picture of who holds what."""
+    """The HTML page, with the picture of who holds what where that may be told."""
     if path is None:
         return
-    data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
-    bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes).svg()
+    bubbles = None
+    if not protects_parties(setting.level):
+        data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
+        bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes).svg()
     write_page(path, reports, title=f"fedkt on {setting.dataset}", partition_svg=bubbles)
     if not quiet:
         stdout.print(f"Report: {path}")

@@ -158,8 +158,3 @@ def write_kept(path: Path, belongs: str, seed: int, labels: str | None) -> None:
     """Put a seed, and the digest of the labels it has given, where only their owner can read them."""
     said = {"belongs": belongs, "noise_secret": seed, "labels": labels}
     write_atomically(path, json.dumps(said, indent=1).encode(), private=True)
-
-
-def bare_reasons(silent: dict[str, str]) -> dict[str, str]:
-    """That parties could not vote, without the why: an error may quote what a student says about a row."""
-    return {name: f"Party {name!r} does not vote: a student could not be run." for name in silent}

@@ -35,6 +35,7 @@ class Consistent(Voting):
     choice = "a party has one vote where its students agree"
     assumption = "Most parties know every class about equally well: a class that few know is outvoted."
     colour = "blue"
+    marker = "D"
     default_at = ("L1", "L2")
     compared_at = ("L0", "L1", "L2")
 

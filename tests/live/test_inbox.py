@@ -13,6 +13,8 @@ from fedkt.bundle.signing import new_key
 from fedkt.errors import BundleError, ConfigurationError
 from fedkt.live import inbox as inboxes
 from fedkt.live.inbox import gather, look
+from fedkt.live.keys import read_key
+from fedkt.live.mailbox import FolderMailbox, file_at
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import read_plan
@@ -38,7 +40,7 @@ def folder(signed, tmp_path):
 
 
 def models_of(folder, name):
-    return look(read_plan(folder / "plan.toml"), folder / "inbox" / f"{name}.fedkt").bundle.models
+    return look(read_plan(folder / "plan.toml"), FolderMailbox(folder / "inbox"), f"{name}.fedkt").bundle.models
 
 
 def made(folder, name, models, key=None, issue=0):
@@ -48,8 +50,6 @@ def made(folder, name, models, key=None, issue=0):
 
 
 def key_of(folder):
-    from fedkt.live.party import read_key
-
     return read_key(folder / "north.key")
 
 
@@ -72,7 +72,7 @@ def test_a_pipe_swapped_in_after_the_folder_was_listed_is_refused(folder):
     path = folder / "inbox" / "north.fedkt"
     path.unlink()
     os.mkfifo(path)
-    arrival = answer_within(20, look, read_plan(folder / "plan.toml"), path)
+    arrival = answer_within(20, look, read_plan(folder / "plan.toml"), *file_at(path))
     assert "not a regular file" in arrival.reason
 
 
@@ -80,10 +80,10 @@ def test_a_device_and_a_link_swapped_in_are_refused(folder):
     plan, path = read_plan(folder / "plan.toml"), folder / "inbox" / "north.fedkt"
     path.rename(folder / "elsewhere.fedkt")
     path.symlink_to(folder / "elsewhere.fedkt")
-    assert "cannot be read" in look(plan, path).reason
+    assert "cannot be read" in look(plan, *file_at(path)).reason
     path.unlink()
     path.symlink_to("/dev/zero")
-    assert "cannot be read" in answer_within(20, look, plan, path).reason
+    assert "cannot be read" in answer_within(20, look, plan, *file_at(path)).reason
 
 
 def test_a_link_in_the_folder_is_named_and_not_followed(folder):
@@ -129,7 +129,7 @@ def test_bundles_that_do_not_count_are_not_kept_in_memory(folder):
         (inbox / f"twin-{place}.fedkt").write_bytes(made(folder, "south", models, issue=place))
     del south, models
     before, during = alive(), []
-    arrivals = gather(plan, inbox, wait=0.01, tell=lambda *_: during.append(alive() - before))
+    arrivals = gather(plan, FolderMailbox(inbox), wait=0.01, tell=lambda *_: during.append(alive() - before))
     assert sorted(each.party for each in arrivals if each.bundle) == ["north", "west"]
     # Two students each of the two parties that count, none of the six bundles of the third.
     assert max(during) == 4
@@ -144,14 +144,14 @@ def test_a_twin_that_goes_away_gives_its_party_back(folder):
         looks.append(accepted)
         (inbox / "twin.fedkt").unlink(missing_ok=True)
 
-    arrivals = gather(plan, inbox, wait=30, tell=tell)
+    arrivals = gather(plan, FolderMailbox(inbox), wait=30, tell=tell)
     assert looks == [2, 3]
     assert [each.party for each in arrivals if each.bundle is not None] == ["north", "south", "west"]
 
 
 def test_a_party_that_sends_more_than_its_share_of_memory_is_refused(folder):
     plan = read_plan(folder / "plan.toml")
-    arrivals = gather(plan, folder / "inbox", limits=Limits(run_bytes=3 * 1_000))
+    arrivals = gather(plan, FolderMailbox(folder / "inbox"), limits=Limits(run_bytes=3 * 1_000))
     assert all("at most 1000 are unpacked" in each.reason for each in arrivals)
     with pytest.raises(BundleError, match="at most 333 are unpacked"):
         server(folder, "--memory", "0.000001")
@@ -268,7 +268,7 @@ def test_of_many_files_in_a_partys_name_only_some_are_looked_into_and_its_own_fi
     key, models = key_of(folder), models_of(folder, "north")
     for issue in range(2, 12):
         (folder / "inbox" / f"more-{issue:02}.fedkt").write_bytes(made(folder, "north", models, key, issue))
-    arrivals = gather(read_plan(folder / "plan.toml"), folder / "inbox")
+    arrivals = gather(read_plan(folder / "plan.toml"), FolderMailbox(folder / "inbox"))
     passed = [each.file for each in arrivals if "8 files in 'north''s name were looked into already" in each.reason]
     # Eleven are signed by north: its own name's file and seven more are looked into.
     assert passed == ["more-09.fedkt", "more-10.fedkt", "more-11.fedkt"]
@@ -277,7 +277,7 @@ def test_of_many_files_in_a_partys_name_only_some_are_looked_into_and_its_own_fi
 
 def test_a_file_that_is_touched_again_and_again_is_one_file(folder):
     plan = read_plan(folder / "plan.toml")
-    inbox = inboxes.Inbox(plan, folder / "inbox", inboxes.limits_for(plan))
+    inbox = inboxes.Inbox(plan, FolderMailbox(folder / "inbox"), inboxes.limits_for(plan))
     for second in range(inboxes.MOST_LOOKS + 2):
         os.utime(folder / "inbox" / "north.fedkt", (second, second))
         assert all(not each.reason for each in inbox.arrivals())

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedkt.models.base import FittedModel, one_thread
 from fedkt.models.ensemble import Group, TrainingTask, fit_and_ask, fit_group, grouped, is_neural
 from fedkt.system.parallel import in_parallel
-from fedkt.votes import Labels
 
+Labels = NDArray[np.int64]
 Done = Callable[[int], None]
 """Called with the number of models that were just trained."""
 

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.voting.expert import doubt
-from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
+from fedkt.models.catalogue import MODELS
 from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
 from paper.expert_labels import Task, dataset_task, opinions_and_counts, study_missing
 
@@ -78,7 +78,7 @@ def suspicions(task: Task, seed: int) -> dict[str, float]:
 
 def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
     """How far each party's counts are from what its students say, if these are the counts they give."""
-    mute = task.model in ONLY_NAMES_A_CLASS
+    mute = not MODELS[task.model].probabilities
     shares = normalise_rows(counts)
     votes = [doubt(each, own) if mute else each for each, own in zip(opinions, shares, strict=True)]
     pooled = pooled_posterior(votes, shares_of(counts))

@@ -77,7 +77,7 @@ def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monk
     plan = read_plan(federation / "plan.toml")
     families = {"north": "boosting", "south": "lightgbm", "west": "mlp"}
     agreed = plan.model_copy(update={"models": plan.models.model_copy(update={"parties": families})})
-    monkeypatch.setattr("fedkt.models.catalogue.find_spec", lambda name: None)
+    monkeypatch.setattr("fedkt.models.families.family.find_spec", lambda name: None)
     assert [agreed.calibrated(name) for name in NAMES] == [True, True, True]
 
 
@@ -190,7 +190,7 @@ def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
     assert plan.budget >= plan.price().epsilon
     with pytest.raises(PlanError, match="count_sigma is missing, the noise on class counts"):
         parse_plan(b"".join(line for line in plan_lines(tmp_path) if b"count_sigma =" not in line), "plan.toml")
-    said, sigma = " ".join(plan.explain().split()), plan.count_noise().sigma
+    said, sigma = " ".join(plan.explain().split()), plan.privacy.count_sigma
     assert "on 20 released labels" in said
     assert f"class counts leave, with Gaussian noise (sigma {sigma:.4g} rows)" in said
     assert "on the winning labels" in said

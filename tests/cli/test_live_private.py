@@ -825,3 +825,13 @@ def test_a_plan_with_a_large_delta_or_a_scale_that_no_noise_has_is_told(two):
     for sigma in ("1e300", "1e-300"):
         with pytest.raises(FedKTError, match="sigma of gaussian noise"):
             new_plan(two, "--force", *GAUSSIAN[:5], sigma, "--queries", "30")
+
+
+def test_a_server_at_L2_does_not_take_parties_for_records_when_it_warns_of_delta(two):
+    """It knows how many parties there are, and of nobody's rows how many."""
+    new_plan(two, "--force", *GAUSSIAN, "--delta", "0.5")
+    for name in NAMES:
+        party(two, name, "--ledger", two / f"{name}.another.ledger")
+    notes = json.loads(server(two, "--json").out)["notes"]
+    assert not any("larger than one in" in note for note in notes)
+    assert any("delta 0.5 is a chance of 0.5 that nothing at all is protected" in note for note in notes)

@@ -10,6 +10,7 @@ the public rows by what the students say, as its voting has it (`algorithms/voti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,8 +30,7 @@ from fedkt.models.base import count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows, is_neural
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
-from fedkt.privacy.ledger import counts_release
-from fedkt.privacy.price import Adjacency
+from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
 from fedkt.votes import NO_VOTE, Labels
 
@@ -116,15 +116,19 @@ class FedKT(Algorithm):
         return np.sort(shuffled[:k])
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
-        """What an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
+        """All that an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2).
+
+        The one list of it: prices, plans, claims, ledgers and the releases themselves read it.
+        """
         self.check()
         if self.noise is None:
             return ()
         k = self.number_of_queries(public_rows)
         if self.level == "L1":
-            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True),)
+            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True, purpose="final model"),)
         # Always as many voters as agreed: a subset without rows votes too, so that nobody's size shows.
-        labels = (Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions
+        each = Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency)
+        labels = tuple(replace(each, purpose=f"student {s + 1}", stream=s) for s in range(self.partitions))
         noise = self.voting.count_noise(self, public_rows)
         return labels if noise is None else (*labels, counts_release(noise, classes, self.adjacency))
 
@@ -171,7 +175,7 @@ class FedKT(Algorithm):
 
     def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
-        self.check()
+        releases = self.party_releases(party)
         if self.level == "L2":
             self.check_records(party, own.teacher)
         elif len(party.y) < self.subsets:
@@ -181,13 +185,19 @@ class FedKT(Algorithm):
             )
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
-        noise = self.noise if self.level == "L2" else None
         plain = [
-            Lesson(party, partition, own, self.subsets, noise, queries, self.adjacency)
+            Lesson(party, partition, own, self.subsets, releases[partition], queries)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
         return self.voting.lessons(self, plain)
+
+    def party_releases(self, party: Party) -> Sequence[Release | None]:
+        """What leaves with noise in each of a party's lessons; None where the bare labels leave."""
+        if self.level == "L2":
+            return self.releases(public_rows=count_rows(party.public), classes=len(party.classes), parties=1)
+        self.check()
+        return [None] * self.partitions
 
     def check_records(self, party: Party, teacher: Any) -> None:
         """Refuse, before level L2 looks at a row, what would let more than the noise depend on a record."""

@@ -24,8 +24,7 @@ from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows, wi
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import TrainingTask, fit_to_rows
 from fedkt.models.training import Done, train_and_ask, train_models
-from fedkt.privacy import Noise
-from fedkt.privacy.price import Adjacency
+from fedkt.privacy import Release
 from fedkt.system.parallel import Progress, progress_counter
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
 
@@ -44,11 +43,10 @@ class Lesson:
     partition: int
     roles: Roles
     subsets: int
-    noise: Noise | None = None
+    release: Release | None = None
+    """What leaves with noise: one of those that the algorithm lists. None where the bare labels leave."""
     queries: Labels | None = None
     """The public rows that are voted on; None for all of them."""
-    adjacency: Adjacency = "replace-one"
-    """Against what the noise protects a record."""
 
     @cached_property
     def rows(self) -> Any:
@@ -67,9 +65,9 @@ class Lesson:
                 party.rng(self.partition, TEACH, number),
                 subset,
                 f"Party {party.name!r}, partition {self.partition + 1}, the teacher of subset {number + 1}",
-                may_fail=self.noise is not None,
+                may_fail=self.release is not None,
                 # Where even the size of a subset is a record's business, it must not reach the other teachers.
-                alone=self.adjacency == "add-or-remove",
+                alone=self.release is not None and self.release.adjacency == "add-or-remove",
             )
             for number, subset in enumerate(self.subset_rows)
         ]
@@ -80,13 +78,13 @@ class Lesson:
 
         What a teacher makes of one absurd value would otherwise be anything, a failure included.
         """
-        return self.party.X if self.noise is None else within(self.party.X, self.party.public)
+        return self.party.X if self.release is None else within(self.party.X, self.party.public)
 
     @property
     def subset_rows(self) -> list[Labels]:
         """The row numbers of each subset."""
         party = self.party
-        if self.noise is None:
+        if self.release is None:
             return cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
         identities = positions(len(party.y)) if party.ids is None else party.ids
         return cut_by_identity(identities, self.subsets, cut_key(party.seed, self.partition))
@@ -233,35 +231,24 @@ def note_stand_ins(lesson: Lesson, reasons: dict[int, str]) -> None:
 
 def release_labels(lesson: Lesson, votes: TeacherVotes, number: int) -> Labels:
     """The winning labels of a lesson's rows, through the party's ledger."""
-    party, partition, noise = lesson.party, lesson.partition, lesson.noise
+    party, partition, release = lesson.party, lesson.partition, lesson.release
 
     def count() -> Votes:
         counts = votes.counts[number]
-        if party.diagnostic and noise is not None:
+        if party.diagnostic and release is not None:
             party.diary.bare_votes.append(counts)
         return counts
 
-    labels = party.ledger.release(
-        count,
-        noise,
-        queries=count_rows(lesson.rows),
-        voters=len(lesson.teachers),
-        classes=len(party.classes),
-        unit="record",
-        adjacency=lesson.adjacency,
-        rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
-        purpose=student_purpose(partition),
-        noise_key=fingerprint(party.noise_seed, partition),
-    )
+    if release is not None:
+        rng = party.noise_rng(release.stream)
+        labels = party.ledger.release(count, release, rng=rng, noise_seed=party.noise_seed)
+    else:
+        labels = party.ledger.release_bare(
+            count,
+            queries=count_rows(lesson.rows),
+            voters=len(lesson.teachers),
+            classes=len(party.classes),
+            rng=party.rng(partition, TIES),
+        )
     party.diary.vote.labels.append((lesson.queries, labels))
     return labels
-
-
-def student_purpose(partition: int) -> str:
-    """What a student's labels are called in a ledger."""
-    return f"student {partition + 1}"
-
-
-def fingerprint(noise_seed: int | None, partition: int) -> str:
-    """Tells one kept draw of secret noise from another, without telling the noise; empty for fresh noise."""
-    return "" if noise_seed is None else hashlib.sha256(f"{noise_seed}/{partition}".encode()).hexdigest()[:32]

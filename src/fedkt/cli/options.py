@@ -12,6 +12,7 @@ import typer
 
 from fedkt.cli.output import stderr
 from fedkt.errors import ConfigurationError
+from fedkt.models.catalogue import MODELS
 
 if TYPE_CHECKING:
     from fedkt.lab.setting import Setting
@@ -22,11 +23,7 @@ Extra = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option(
-        help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm, naive-bayes, "
-        "mlp, cnn. "
-        "Default: the dataset's."
-    ),
+    typer.Option(help=f"Model family: {', '.join(MODELS)}. Default: the dataset's."),
 ]
 Teacher = Annotated[
     str | None,
@@ -238,7 +235,6 @@ def setting(given: Mapping[str, Any], *, algorithm: str, seed: int) -> Setting:
 def check_used(given: Mapping[str, Any], chosen: Setting) -> None:
     """Refuse options that do nothing here: whoever gives one believes that it does something."""
     from fedkt.lab.setting import Setting
-    from fedkt.models.catalogue import NETWORKS
 
     usual = Setting("")
     unused = [
@@ -247,7 +243,7 @@ def check_used(given: Mapping[str, Any], chosen: Setting) -> None:
         if given[name] not in (getattr(usual, name), getattr(chosen, name))
     ]
     families = {chosen.model, chosen.teacher, chosen.student, chosen.final, *chosen.party_models}
-    if not families & NETWORKS:
+    if not any(family.network for name, family in MODELS.items() if name in families):
         unused += [name for name in ("epochs", "learning_rate") if given[name] is not None]
     if chosen.partition not in ("dirichlet", "balanced") and given["beta"] != usual.beta:
         unused.append("beta")

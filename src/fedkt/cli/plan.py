@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.models.catalogue import MODELS
 
 if TYPE_CHECKING:
     from fedkt.plan import Plan
@@ -39,10 +40,7 @@ def new(
     party: Annotated[list[str] | None, typer.Option(help="A party's name; once for each party.")] = None,
     model: Annotated[
         str,
-        typer.Option(
-            help="Model family: forest, extra-trees, tree, boosting, hist-boosting, lightgbm, logistic, svm, "
-            "naive-bayes, mlp or cnn."
-        ),
+        typer.Option(help=f"Model family: {' or '.join(', '.join(MODELS).rsplit(', ', 1))}."),
     ] = "forest",
     party_model: Annotated[
         list[str] | None, typer.Option(help="A party's own family, e.g. south=boosting; any number of times.")

@@ -81,12 +81,14 @@ def simulate(
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.errors import ConfigurationError
     from fedkt.lab.runner import run
+    from fedkt.privacy.mechanisms import NOISES
 
     if algorithm is None:
         algorithm = algorithm_name(make_voting(usual_voting(level)))
     setting = options.setting(context.params, algorithm=algorithm, seed=seed)
     options.check_used(context.params, setting)
-    if diagnostic and (algorithm != "fedkt" or level == "L0" or not setting.scale or setting.mechanism == "gumbel"):
+    undiagnosed = setting.mechanism in NOISES and NOISES[setting.mechanism].diagnosis is None
+    if diagnostic and (algorithm != "fedkt" or level == "L0" or not setting.scale or undiagnosed):
         raise ConfigurationError(
             "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise: --gamma (laplace), "
             "--sigma (gaussian), or all four of confident-gaussian."

@@ -20,14 +20,14 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import absence_notes, check_public, class_codes, public_split, row_owners
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
-from fedkt.models.catalogue import as_estimator, forest
+from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import Noise, Statement, statement
 from fedkt.report import Report, build_report, run_log
 
 
 def estimator_of(model: Any) -> Any:
     """The estimator behind a name, an estimator or None (the paper's forest)."""
-    return forest() if model is None else as_estimator(model)
+    return as_estimator("forest" if model is None else model)
 
 
 def _final_has_probabilities(self: FedKTClassifier) -> bool:
@@ -247,7 +247,6 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             price,
             reproducible_noise=self.noise_seed is not None,
             counts=algorithm.voting.class_counts,
-            count_noise=algorithm.voting.count_noise(algorithm, count_rows(public)),
         )
         warnings = cautions(self.level, price, sizes)
         if price is not None and self.class_labels is None:

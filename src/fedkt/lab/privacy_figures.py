@@ -22,6 +22,7 @@ from fedkt.lab.svg import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, QUIET, RED, Pi
 from fedkt.privacy import Noise, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.calibrate import noise_for_chance
+from fedkt.privacy.mechanisms import calibrated_alone
 from fedkt.privacy.price import Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.system.files import write_atomically
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MECHANISMS = ("gaussian", "gumbel", "laplace")
-COLOURS = {"gaussian": BLUE, "gumbel": GREEN, "laplace": ORANGE, "paper": PURPLE}
+COLOURS = (BLUE, GREEN, ORANGE, INK, QUIET)
+"""The noises' colours, by the order of their names."""
 POINTS = 10
 """Numbers of labels that are priced; the lines are nearly straight between them."""
 LEAST, MOST = 0.2, 100.0
@@ -72,7 +73,8 @@ def price_lines(asking: Asking, progress: Callable[[int, int], None] | None = No
     queries = tuple(dict.fromkeys(round(k) for k in np.geomspace(1, asking.queries_up_to, POINTS)))
     votes = [asking.margin] + [0] * (asking.classes - 1)
     found = []
-    for number, mechanism in enumerate(MECHANISMS):
+    mechanisms = sorted(calibrated_alone())
+    for number, mechanism in enumerate(mechanisms):
         noise = noise_for_chance(mechanism, votes, asking.chance)
         best, papers = [], []
         for done, k in enumerate(queries):
@@ -81,11 +83,17 @@ def price_lines(asking: Asking, progress: Callable[[int, int], None] | None = No
             best.append(answer.epsilon)
             papers.append(answer.accountants["paper"])
             if progress is not None:
-                progress(number * len(queries) + done + 1, len(MECHANISMS) * len(queries))
+                progress(number * len(queries) + done + 1, len(mechanisms) * len(queries))
         found.append(Line(mechanism, mechanism, noise, queries, tuple(best)))
-        if mechanism == "laplace":
-            found.append(Line("paper", "laplace, the paper's formula", noise, queries, tuple(papers)))
+        if noise.in_paper:
+            found.append(Line("paper", f"{mechanism}, the paper's formula", noise, queries, tuple(papers)))
     return sorted(found, key=lambda line: line.epsilons[-1])
+
+
+def line_colour(line: Line) -> str:
+    """The colour of a noise, or that of the paper's formula."""
+    names = sorted(calibrated_alone())
+    return COLOURS[names.index(line.name) % len(COLOURS)] if line.name in names else PURPLE
 
 
 def save_cost(path: Path, lines: Sequence[Line], asking: Asking) -> None:
@@ -154,7 +162,7 @@ def draw_cost(lines: Sequence[Line], asking: Asking) -> Figure:
     axes.set_ylabel("privacy lost (ε)")
     for line in lines:
         style = (0, (4, 2)) if line.name == "paper" else "solid"
-        axes.plot(line.queries, line.epsilons, color=COLOURS[line.name], linewidth=2.0, linestyle=style, zorder=3)
+        axes.plot(line.queries, line.epsilons, color=line_colour(line), linewidth=2.0, linestyle=style, zorder=3)
     label_lines(axes, lines, asking)
     return figure
 
@@ -180,7 +188,7 @@ def label_lines(axes: Axes, lines: Sequence[Line], asking: Asking) -> None:
             annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-",
-                "color": COLOURS[line.name],
+                "color": line_colour(line),
                 "linewidth": 1.4,
                 "shrinkA": 2,
                 "shrinkB": 0,

@@ -28,6 +28,7 @@ from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Noise, Statement, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.privacy.ledger import known_level
+from fedkt.privacy.mechanisms import USUAL
 from fedkt.report import Report, RunLog, accuracies, build_report, run_log
 from fedkt.system.parallel import Progress, cpu_clock
 
@@ -130,19 +131,17 @@ def promise_of(
     algorithm: Algorithm, setting: Setting, data: Dataset, parties: Sequence[Party]
 ) -> tuple[Statement, tuple[str, ...]]:
     """What the run promises, before it is run, and what a user should hear about it."""
-    price = count_noise = None
+    price = None
     if isinstance(algorithm, FedKT):
         algorithm.check()
         price = algorithm.price(
             public_rows=len(data.X_public), classes=len(data.classes), parties=len(parties), delta=setting.delta
         )
-        count_noise = algorithm.voting.count_noise(algorithm, len(data.X_public))
     promise = statement(
         setting.level,
         price,
         reproducible_noise=price is not None,
         counts=isinstance(algorithm, FedKT) and algorithm.voting.class_counts,
-        count_noise=count_noise,
     )
     return promise, cautions(setting.level, price, [len(party.y) for party in parties])
 
@@ -244,7 +243,7 @@ def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
     return calibrated(
-        setting.mechanism or "gaussian",
+        setting.mechanism or USUAL,
         level=setting.level,
         epsilon=setting.epsilon,
         delta=setting.delta,

@@ -16,12 +16,13 @@ from fedkt.bundle import Bundle, pack, peek
 from fedkt.bundle.manifest import Claim
 from fedkt.bundle.signing import SigningKey
 from fedkt.federation import Diary, Party
+from fedkt.live.claims import claim_for
 from fedkt.live.keys import check_key
 from fedkt.live.mailbox import Mailbox, bundle_name
 from fedkt.live.outbox import check_issue, send
 from fedkt.live.records import Records, check_identity, data_digest, read_records
 from fedkt.live.shelf import ROWS, WORK, Seeds, Shelf, TeacherProgress, claim_shelf, clear, sole_worker
-from fedkt.live.spending import check_limits, claim_for, ledger_path, paid
+from fedkt.live.spending import check_limits, ledger_path, pay
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger
 from fedkt.system.parallel import Progress, rows_in
@@ -97,7 +98,7 @@ def run_party(
         seeds = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
         if ledger is not None and claim is not None:
             size = len(records.y)
-            account, claim = paid(plan, name, claim, seeds, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
+            account, claim = pay(plan, name, claim, seeds, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
         shelf = Shelf(folder, rows, plan.expected, diary)
         finished = count_finished(shelf, plan.partitions)
         party = make_party(plan, name, records, shelf, seeds, ledger=account, jobs=jobs, progress=progress)

@@ -24,7 +24,7 @@ from fedkt.federation import Diary, Outcome, Server, seed_for
 from fedkt.live.arrivals import Arrival
 from fedkt.live.claims import dearest, largest_total
 from fedkt.live.inbox import gather, ignored_entries, not_enough
-from fedkt.live.kept_noise import KeptNoise, kept_noise, ledger_at, open_ledger
+from fedkt.live.kept_noise import KeptNoise, kept_noise, ledger_at, server_ledger
 from fedkt.live.mailbox import Mailbox
 from fedkt.live.measure import FinalScores, labelled_rows, measure
 from fedkt.live.result import ServerResult, VoteOutcome, parties_without_vote, write_result
@@ -34,7 +34,7 @@ from fedkt.plan import Plan
 from fedkt.privacy import Ledger, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
-from fedkt.report import Report, build_report, run_log
+from fedkt.report import Report, build_report, protects_parties, run_log
 from fedkt.system.locks import if_free
 from fedkt.system.parallel import cpu_clock
 
@@ -124,7 +124,7 @@ def open_server_ledger(plan: Plan, path: Path, diary: Diary) -> Ledger:
             f"{path.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
             "--ledger, or they are not counted."
         )
-    return open_ledger(plan, path)
+    return server_ledger(plan, path)
 
 
 def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int, ledger: Path | None) -> VoteOutcome:
@@ -145,7 +145,6 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
         total_epsilon=total,
         releases=releases,
         counts=plan.voting_rule.class_counts,
-        count_noise=plan.count_noise(),
     )
     width, classes = server.public.shape[1], len(plan.classes)
     try:
@@ -174,10 +173,12 @@ def report_of(
         *dict.fromkeys(log.notes),
         *(f"Party {name!r} has not sent a bundle that counts." for name in absent),
     )
+    # How many records a party has, the server does not know: one is the least there can be.
+    units = [1] * len(vote.voting) if protects_parties(plan.level) else [1]
     return build_report(
         vote.promise,
         replace(log, notes=own),
-        notes=(*cautions(plan.level, vote.price, [1] * len(vote.voting)), *reruns(server.ledger)),
+        notes=(*cautions(plan.level, vote.price, units), *reruns(server.ledger)),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.models.final or plan.models.default,

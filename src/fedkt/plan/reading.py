@@ -17,7 +17,7 @@ from fedkt.errors import ConfigurationError, PlanError
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.parts import faults_of
-from fedkt.plan.privacy import rounded_budget, settled
+from fedkt.plan.privacy import privacy_table, rounded_budget
 from fedkt.privacy.ledger import known_level
 from fedkt.system.files import open_plain
 
@@ -60,7 +60,7 @@ def make_plan(
     models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
     rule = known_voting(voting)
     shape = check_shape(rule, level, partitions, subsets)
-    noise = settled(
+    noise = privacy_table(
         privacy or {},
         level=level,
         public_rows=table.n_rows,

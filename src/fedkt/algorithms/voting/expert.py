@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.calibration import count_noise
-from fedkt.algorithms.lesson import TIES, Lesson, fingerprint
+from fedkt.algorithms.lesson import TIES, Lesson
 from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities
 from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Students, Voting
 from fedkt.algorithms.voting.weights import limit_drift, name_parties, note_weights
@@ -38,8 +38,6 @@ from fedkt.votes import winners
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
 
-COUNTS_STREAM = 0xC0417
-"""What a party's generator of noise draws with this number: the noise on its class counts."""
 BELIEF = 0.9
 """How sure a student counts as that only names a class."""
 
@@ -128,17 +126,12 @@ class Expert(Voting):
 
         if fedkt.level == "L0":
             return tuple(int(each) for each in count())
-        noise = self.count_noise(fedkt, count_rows(party.public))
-        if noise is None:
+        public_rows = count_rows(party.public)
+        if self.count_noise(fedkt, public_rows) is None:
             raise PrivacyError(f"Class counts leave at level {fedkt.level} with noise only, and there is none.")
-        return party.ledger.release_counts(
-            count,
-            noise,
-            classes=n_classes,
-            rng=party.noise_rng(COUNTS_STREAM),
-            adjacency=fedkt.adjacency,
-            noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
-        )
+        *_, release = fedkt.releases(public_rows=public_rows, classes=n_classes, parties=1)
+        rng = party.noise_rng(release.stream)
+        return party.ledger.release_counts(count, release, rng=rng, noise_seed=party.noise_seed)
 
     def ask(self, students: Students) -> list[Any]:
         """What each of one party's students says of the rows, as a distribution over the classes; or why not."""

@@ -38,7 +38,7 @@ def plot(
     """
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.errors import ConfigurationError
-    from fedkt.lab.privacy_figures import Asking, priced, save_cost
+    from fedkt.lab.privacy_figures import Asking, price_lines, save_cost
 
     if output.suffix.lower() not in (".svg", ".png", ".html"):
         raise ConfigurationError(f"The picture can be .svg, .png or .html, got {output.name!r}. Choose one of these.")
@@ -54,7 +54,7 @@ def plot(
         abstentions=words.abstain(abstentions, whom),
     )
     with progress_bar("pricing", quiet=as_json) as bar:
-        lines = priced(asking, bar)
+        lines = price_lines(asking, bar)
     save_cost(output, lines, asking)
     if as_json:
         print_json({"file": str(output), **vars(asking), "lines": [line_figures(line) for line in lines]})

@@ -17,7 +17,6 @@ from fedkt.data import Dataset, load
 from fedkt.federation import Party, Server, seed_for
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.lab.tuning import lay_aside
 from fedkt.models.base import fit_model
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import fit_group
@@ -25,17 +24,13 @@ from fedkt.privacy import Laplace, Noise
 from fedkt.privacy.diagnostic import diagnose, diagnose_parties
 from fedkt.report import accuracies
 from fedkt.votes import Labels, Votes, consistent_votes, winners
+from paper.private_study import parts_of
+from paper.tuning import lay_aside
 
 DELTA = 1e-5
 PARTIES = {"L1": 50, "L2": 20}
 SUBSETS = {"L1": 5, "L2": 25}
 PARTITION = {"het": "balanced", "hom": "even"}
-
-
-def parts_of(name: str) -> tuple[str, str, str]:
-    """Dataset, level and partition of a group."""
-    dataset, level, partition = name.rsplit("-", 2)
-    return dataset, level, partition
 
 
 def federation_of(name: str, seed: int, data_dir: Path | None, *, developing: bool = False) -> ServerNoise | PartyNoise:
@@ -53,8 +48,8 @@ def federation_of(name: str, seed: int, data_dir: Path | None, *, developing: bo
     return side(parties, data, roles(setting.model))
 
 
-def scored(
-    federation: ServerNoise | PartyNoise, noise: Noise, rows: Labels, learner: Any, seed: int, draws: int
+def accuracy_by_draw(
+    federation: ServerNoise | PartyNoise, noise: Noise, rows: Labels, learner: Any, seed: int, *, draws: int
 ) -> tuple[list[float], list[float]]:
     """Accuracy and balanced accuracy of the final model, for each draw of the noise."""
     models = [federation.run(noise, rows, seed_for(seed, f"draw {draw}"), learner) for draw in range(draws)]
@@ -72,9 +67,11 @@ def query_rows(level: str, noise: Noise, queries: int, federation: ServerNoise |
 class ServerNoise:
     """L1: the students are trained once; every run adds its noise to their consistent votes."""
 
-    def __init__(self, parties: list[Party], data: Dataset, chosen: Roles) -> None:
-        self.data, self.chosen, self.parties = data, chosen, parties
-        algorithm = FedKT("tree", teacher=chosen.teacher, student=chosen.student, partitions=1, subsets=SUBSETS["L1"])
+    def __init__(self, parties: list[Party], data: Dataset, families: Roles) -> None:
+        self.data, self.roles, self.parties = data, families, parties
+        algorithm = FedKT(
+            "tree", teacher=families.teacher, student=families.student, partitions=1, subsets=SUBSETS["L1"]
+        )
         bundles = [algorithm.party_step(party, None) for party in parties]
         self.votes = consistent_votes(([m.predict(data.X_public) for m in each.models] for each in bundles), 2)
 
@@ -82,13 +79,13 @@ class ServerNoise:
         """The final model of one draw of the noise."""
         server = Server(self.data.X_public, self.data.classes, seed, noise_seed=seed)
         labels = noise.labels(self.votes[rows], server.noise_rng())
-        return fit_model(learner or self.chosen.final, self.data.X_public[rows], labels, rng=server.rng(0))
+        return fit_model(learner or self.roles.final, self.data.X_public[rows], labels, rng=server.rng(0))
 
     def bare(self) -> Any:
         """The final model without noise."""
         server = Server(self.data.X_public, self.data.classes, 0)
         labels = winners(self.votes, server.rng(0))
-        return fit_model(self.chosen.final, self.data.X_public, labels, rng=server.rng(1))
+        return fit_model(self.roles.final, self.data.X_public, labels, rng=server.rng(1))
 
     def diagnostic(self, noise: Laplace, rows: Labels) -> float:
         """The paper's data-dependent ε."""
@@ -98,9 +95,9 @@ class ServerNoise:
 class PartyNoise:
     """L2: the teachers are trained once; every run adds its noise to their votes and trains new students."""
 
-    def __init__(self, parties: list[Party], data: Dataset, chosen: Roles) -> None:
-        self.data, self.chosen, self.parties = data, chosen, parties
-        self.lessons = [Lesson(party, 0, chosen, SUBSETS["L2"]) for party in parties]
+    def __init__(self, parties: list[Party], data: Dataset, families: Roles) -> None:
+        self.data, self.roles, self.parties = data, families, parties
+        self.lessons = [Lesson(party, 0, families, SUBSETS["L2"]) for party in parties]
         self.votes = TeacherVotes(self.lessons, 2, 1, lambda _: None).counts
 
     def run(self, noise: Noise, rows: Labels, seed: int, learner: Any = None) -> Any:
@@ -118,14 +115,14 @@ class PartyNoise:
     def final(self, rows: Labels | None, labels_of: Callable[[Party, Votes], Labels], learner: Any = None) -> Any:
         """Students of the labelled rows, their vote on all public rows, and the final model."""
         public = self.data.X_public
-        chosen = self.chosen if learner is None else replace(self.chosen, student=learner)
-        students = [
-            fit_group([replace(lesson, queries=rows, roles=chosen).student_task(labels_of(lesson.party, votes))], 2)[0]
-            for lesson, votes in zip(self.lessons, self.votes, strict=True)
-        ]
+        families = self.roles if learner is None else replace(self.roles, student=learner)
+        students = []
+        for lesson, votes in zip(self.lessons, self.votes, strict=True):
+            asked = replace(lesson, queries=rows, roles=families)
+            students += fit_group([asked.student_task(labels_of(lesson.party, votes))], 2)
         server = Server(public, self.data.classes, 0)
         labels = winners(consistent_votes(([each.predict(public)] for each in students), 2), server.rng(0))
-        return fit_model(self.chosen.final, public, labels, rng=server.rng(1))
+        return fit_model(self.roles.final, public, labels, rng=server.rng(1))
 
     def diagnostic(self, noise: Laplace, rows: Labels) -> float:
         """The paper's data-dependent ε: the largest over the parties."""

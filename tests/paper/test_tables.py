@@ -8,15 +8,9 @@ from pathlib import Path
 import pytest
 
 from fedkt.errors import DataError
-from fedkt.lab.private_tables import load_rows, paper_table, summary
-from fedkt.lab.tables import (
-    effectiveness_table,
-    provenance,
-    reach_table,
-    replace_between,
-    seed_table,
-    traffic_table,
-)
+from paper.markdown import in_bold, markdown, replace_between
+from paper.private_tables import EXACT, setting_rows, settings_in_words, settings_table
+from paper.tables import bytes_table, effectiveness_table, provenance, rounds_table, seed_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,13 +51,13 @@ def test_ours_stands_beside_the_papers_with_the_difference(results, tmp_path):
     expected = tmp_path / "expected.toml"
     expected.write_text("[effectiveness.adult.fedkt]\naccuracy = 82.5\nspread = 0.6\n")
     # Mean of 80 and 84 is 82.0, their sample standard deviation 2.83.
-    assert effectiveness_table([results], expected).splitlines()[2] == (
+    assert markdown(effectiveness_table([results], expected)).splitlines()[2] == (
         "| adult | fedkt | 82.5 ± 0.6 | 82.0 ± 2.8 | 50.0 ± 0.0 | -0.5 | 2 |"
     )
 
 
 def test_every_seed_can_be_looked_at(results):
-    assert seed_table(results, "fedkt").splitlines()[2] == "| accuracy | 80.0 | 84.0 |"
+    assert markdown(seed_table(results, "fedkt")).splitlines()[2] == "| accuracy | 80.0 | 84.0 |"
     with pytest.raises(DataError, match="no run of 'pate'"):
         seed_table(results, "pate")
 
@@ -99,12 +93,12 @@ def test_a_private_setting_shows_all_its_epsilons(tmp_path):
         for seed, accuracy in enumerate((0.70, 0.80, 0.75))
     ]
     path.write_text("\n".join(map(json.dumps, groups)) + "\n")
-    rows = load_rows(path)
-    assert paper_table(rows, "L1").splitlines()[2] == (
+    rows = setting_rows(path)
+    assert markdown(in_bold(settings_table(rows, "L1"), EXACT)).splitlines()[2] == (
         "| adult | het | 0.04 | 81 | 3.7 | 3.72 | 3.60 | **1.372** | 80.0 | 75.0 | 75.0 ± 5.0 | 60.0 ± 0.0 |"
     )
-    assert "below the printed one in 1 of 1 settings" in summary(rows)
-    assert "1 are within 5 % of ours" in summary(rows)
+    assert "below the printed one in 1 of 1 settings" in settings_in_words(rows)
+    assert "1 are within 5 % of ours" in settings_in_words(rows)
 
 
 def test_the_documentation_says_what_the_results_say():
@@ -132,7 +126,7 @@ def test_what_an_accuracy_costs_is_a_table_for_the_documentation(tmp_path):
     lines = [with_rounds("fedavg", [0.2, 0.5, 0.8], 5_000_000, 5_000_000), with_rounds("fedkt", [0.66], 9_000_000, 0)]
     path.write_text("\n".join(lines) + "\n")
     # 80, 85 and 90 % of 80.0 are 64, 68 and 72 %.
-    assert reach_table(path).splitlines() == [
+    assert markdown(rounds_table(path), spaced=True).splitlines() == [
         "| algorithm | best | 64.0 % (80 % of the best of fedavg) | 66.0 % (the best of fedkt) | "
         "68.0 % (85 % of the best of fedavg) | 72.0 % (90 % of the best of fedavg) |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -140,7 +134,7 @@ def test_what_an_accuracy_costs_is_a_table_for_the_documentation(tmp_path):
         "| fedkt | 66.0 | 1 · 9.00 | 1 · 9.00 | – | – |",
     ]
     # 50 parties: M is 5 MB / 50 = 100 kB, so FedKT's 50 · 2 students are 10 MB.
-    assert traffic_table(path).splitlines()[2:] == [
+    assert markdown(bytes_table(path)).splitlines()[2:] == [
         "| fedavg | 3 | 15.0 MB | 15.0 MB | 30.0 MB | 2·n·M·r | 30.0 MB |",
         "| fedkt | 1 | 9.0 MB | 0 B | 9.0 MB | n·s·M | 10.0 MB |",
     ]
@@ -148,4 +142,4 @@ def test_what_an_accuracy_costs_is_a_table_for_the_documentation(tmp_path):
 
 def test_a_file_without_results_has_no_such_table(tmp_path):
     with pytest.raises(DataError, match="holds no results"):
-        reach_table(tmp_path / "nothing.jsonl")
+        rounds_table(tmp_path / "nothing.jsonl")

@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedkt.lab.private_tables import MISPRINT
-from fedkt.lab.svg import BLUE, GRID, QUIET, RED, as_svg, drawing, save_picture
-from fedkt.paper.panels import in_panels
-from fedkt.paper.private_curve import Point
-from fedkt.paper.private_federations import parts_of
+from fedkt.lab.svg import BLUE, GRID, QUIET, RED, Picture
 from fedkt.report import mean_and_spread
+from paper.panels import in_panels
+from paper.private_curve import Point
+from paper.private_study import MISPRINT, parts_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TITLE = "Accuracy against epsilon"
 NAMES = {"het": "heterogeneous", "hom": "homogeneous"}
 
 
-def accuracy_by_epsilon(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> str:
-    """A panel for each dataset, level and partition, as one `<svg>` element; empty without rows."""
-    if not rows:
-        return ""
-    with drawing():
-        return as_svg(draw(rows, curve), TITLE, in_words(curve))
+def accuracy_by_epsilon(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> Picture:
+    """A panel for each dataset, level and partition."""
+    return Picture("Accuracy against epsilon", describe_curve(curve), lambda: draw_groups(rows, curve))
 
 
-def save_accuracy_by_epsilon(path: Path, rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> None:
-    """The same as a file of the kind its name ends in."""
-    save_picture(path, lambda: draw(rows, curve), TITLE, in_words(curve))
-
-
-def draw(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> Figure:
+def draw_groups(rows: Sequence[dict[str, Any]], curve: Mapping[str, Sequence[Point]]) -> Figure:
     """All panels."""
     groups = list(dict.fromkeys(row["group"] for row in rows))
 
@@ -64,7 +53,7 @@ def draw_group(axes: Axes, group: str, everything: Sequence[dict[str, Any]], poi
     )
     axes.plot(
         [max(row["epsilons"]) for row in rows],
-        [percent(row) for row in rows],
+        [100 * np.mean(row["all"]) for row in rows],
         linestyle="",
         marker="o",
         markersize=4,
@@ -90,12 +79,7 @@ def draw_group(axes: Axes, group: str, everything: Sequence[dict[str, Any]], poi
     axes.grid(color=GRID, linewidth=0.6)
 
 
-def percent(row: dict[str, Any]) -> float:
-    """Mean accuracy of all seeds and draws."""
-    return float(100 * np.mean(row["all"]))
-
-
-def in_words(curve: Mapping[str, Sequence[Point]]) -> str:
+def describe_curve(curve: Mapping[str, Sequence[Point]]) -> str:
     """The picture for those who cannot see it: our curve."""
     return "; ".join(
         f"{name}, ε {point.epsilon:g}: {100 * np.mean(point.accuracy):.1f} %"

@@ -1,4 +1,4 @@
-"""What came out of a plan's runs, beside what the paper prints."""
+"""What came out of an experiment's runs, beside what the paper prints."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 from fedkt.errors import DataError
 from fedkt.lab.results import over_seeds, paired_points, stored
 from fedkt.lab.setting import fingerprint
-from fedkt.paper.plans import Plan
 from fedkt.report import Report
+from paper.experiment import Experiment
 
 WITHIN, BETTER, WORSE = "within", "better", "worse"
 SPREADS = 2.0
@@ -56,10 +56,10 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
-    """The cells of one plan."""
+class ResultTable:
+    """The cells of one experiment."""
 
-    plan: Plan
+    experiment: Experiment
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]
@@ -71,8 +71,13 @@ class Table:
 
     @property
     def planned(self) -> int:
-        """All runs of the plan."""
+        """All runs of the experiment."""
         return sum(cell.planned for cell in self.cells.values())
+
+    @property
+    def missing(self) -> int:
+        """Runs that are still to be made."""
+        return self.planned - len(self.reports)
 
     @property
     def hours(self) -> float:
@@ -80,26 +85,28 @@ class Table:
         return sum(each.cpu_seconds or each.seconds for each in self.reports) / 3600
 
 
-def table_of(plan: Plan, known: dict[str, Report], expected: dict[str, Any], *, quick: bool = False) -> Table:
-    """The plan's table from the runs that are known."""
+def table_of(
+    experiment: Experiment, known: dict[str, Report], expected: dict[str, Any], *, quick: bool = False
+) -> ResultTable:
+    """The experiment's table from the runs that are known."""
     made: dict[tuple[str, str], list[Report]] = {}
     planned: Counter[tuple[str, str]] = Counter()
-    for run in plan.runs(quick=quick):
+    for run in experiment.runs(quick=quick):
         place = (run.row, run.column)
         planned[place] += 1
         made.setdefault(place, [])
         if (report := known.get(fingerprint(run.setting))) is not None:
             made[place].append(report)
-    printed = expected.get(plan.expected, {}) if plan.expected else {}
+    printed = expected.get(experiment.expected, {}) if experiment.expected else {}
     cells = {}
     for (row, column), reports in made.items():
-        dataset, other = (column, row) if plan.across == "dataset" else (row, column)
+        dataset, other = (column, row) if experiment.across == "dataset" else (row, column)
         paper = printed.get(dataset, {}).get(other, {})
         cells[row, column] = Cell(
             row, column, tuple(reports), planned[row, column], paper.get("accuracy"), paper.get("spread")
         )
     rows, columns = (tuple(dict.fromkeys(place[axis] for place in cells)) for axis in (0, 1))
-    return Table(plan, rows, columns, cells)
+    return ResultTable(experiment, rows, columns, cells)
 
 
 def read_expected(folder: Path) -> dict[str, Any]:
@@ -129,9 +136,9 @@ def holds_runs(path: Path) -> bool:
     return isinstance(first, dict) and {"setting", "report"} <= first.keys()
 
 
-def verdicts(tables: Iterable[Table]) -> dict[str, list[tuple[Table, Cell]]]:
+def verdicts(tables: Iterable[ResultTable]) -> dict[str, list[tuple[ResultTable, Cell]]]:
     """The cells that can be compared with the paper, by verdict."""
-    found: dict[str, list[tuple[Table, Cell]]] = {WITHIN: [], BETTER: [], WORSE: []}
+    found: dict[str, list[tuple[ResultTable, Cell]]] = {WITHIN: [], BETTER: [], WORSE: []}
     for table in tables:
         for cell in table.cells.values():
             if cell.verdict:
@@ -139,9 +146,9 @@ def verdicts(tables: Iterable[Table]) -> dict[str, list[tuple[Table, Cell]]]:
     return found
 
 
-def differences(table: Table, other: str) -> dict[str, dict[str, list[float]]]:
+def differences(table: ResultTable, other: str) -> dict[str, dict[str, list[float]]]:
     """By row and column: accuracy less that of another algorithm on the same seed, in points, for every common seed."""
-    place = table.plan.down_fields.index("algorithm")
+    place = table.experiment.down_fields.index("algorithm")
     found: dict[str, dict[str, list[float]]] = {}
     for (row, column), cell in table.cells.items():
         parts = row.split(",")
@@ -160,11 +167,6 @@ def bytes_in_words(cell: Cell | None) -> str:
         [] if cell is None else [each.bytes_sent / each.parties for each in cell.reports if each.bytes_sent is not None]
     )
     return f"{sum(sent) / len(sent) / 1e3:.1f}" if sent else ""
-
-
-def missing(table: Table) -> int:
-    """Runs that are still to be made."""
-    return table.planned - len(table.reports)
 
 
 def spread_in_words(mean: float, spread: float | None, seeds: int = 2) -> str:

@@ -1,4 +1,4 @@
-"""A plan: the runs behind one table or figure, written down in a TOML file.
+"""An experiment: the runs behind one table or figure, written down in a TOML file.
 
     title = "Number of partitions s"
     where = "the paper's appendix, on hyper-parameters"
@@ -47,7 +47,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Experiment:
     """One table or figure."""
 
     name: str
@@ -86,70 +86,70 @@ class Plan:
 
     def row_of(self, setting: Setting) -> str:
         """The row of a run."""
-        return ",".join(in_words(getattr(setting, name)) for name in self.down_fields)
+        return ",".join(value_in_words(getattr(setting, name)) for name in self.down_fields)
 
     def runs(self, *, seeds: int | None = None, quick: bool = False) -> list[Run]:
         """Every run once, seed by seed; `seeds` replaces the number of seeds."""
         found: dict[Run, None] = {}
         for block in self.blocks:
-            chosen = {**block, **block.get("quick", {})} if quick else block
-            swept = {name: value if isinstance(value, list) else [value] for name, value in chosen.items()}
+            given = {**block, **block.get("quick", {})} if quick else block
+            swept = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
             # A list in a list is one value: the families of a federation of different models.
             swept = {name: [tuple(v) if isinstance(v, list) else v for v in each] for name, each in swept.items()}
             names = [name for name in swept if name in FIELDS]
-            for count in range(1 if quick else seeds or chosen.get("seeds", self.seeds)):
+            for count in range(1 if quick else seeds or given.get("seeds", self.seeds)):
                 seed = self.first_seed + count
                 for values in product(*(swept[name] for name in names)):
                     setting = Setting(**dict(zip(names, values, strict=True)), seed=seed).filled()
-                    column = chosen.get("column", in_words(getattr(setting, self.across)))
+                    column = given.get("column", value_in_words(getattr(setting, self.across)))
                     found[Run(setting, self.row_of(setting), column)] = None
         return list(found)
 
 
-TOP = {"runs", *(each.name for each in fields(Plan))} - {"name", "blocks"}
-"""What a plan's file may say."""
+TOP = {"runs", *(each.name for each in fields(Experiment))} - {"name", "blocks"}
+"""What an experiment's file may say."""
 
 
-def in_words(value: Any) -> str:
+def value_in_words(value: Any) -> str:
     """A field's value as a table heads it, and as expected.toml names it."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def read_plan(path: Path) -> Plan:
-    """The plan in a file, or a refusal that names the file and what is wrong in it."""
+def read_experiment(path: Path) -> Experiment:
+    """The experiment in a file, or a refusal that names the file and what is wrong in it."""
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
-        raise ConfigurationError(f"{path} is not a plan: {reason}.") from reason
-    faults = list(wrong_with(said))
+        raise ConfigurationError(f"{path} is not an experiment: {reason}.") from reason
+    faults = list(wrong_with(content))
     if faults:
         raise ConfigurationError(f"{path}: {faults[0]}")
-    blocks = tuple(said.pop("runs"))
-    words = {"text": said.get("text", "").strip(), "against": tuple(said.get("against", ()))}
-    plan = Plan(path.stem, **{**said, **words}, blocks=blocks)
+    blocks = tuple(content.pop("runs"))
+    words = {"text": content.get("text", "").strip(), "against": tuple(content.get("against", ()))}
+    experiment = Experiment(path.stem, **{**content, **words}, blocks=blocks)
     try:
-        plan.runs(quick=True)
-        plan.runs()
+        experiment.runs(quick=True)
+        experiment.runs()
     except (ConfigurationError, TypeError) as reason:
         raise ConfigurationError(f"{path}: {reason}") from reason
-    return plan
+    return experiment
 
 
-def wrong_with(said: dict[str, Any]) -> Iterator[str]:
-    """What keeps this from being a plan."""
+def wrong_with(content: dict[str, Any]) -> Iterator[str]:
+    """What keeps this from being an experiment."""
     for name in ("title", "across", "runs"):
-        if not said.get(name):
+        if not content.get(name):
             yield f"it has no {name!r}."
-    for name in said.keys() - TOP:
-        yield f"there is no {name!r} in a plan; it may have {', '.join(sorted(TOP))}."
+    for name in content.keys() - TOP:
+        yield f"there is no {name!r} in an experiment; it may have {', '.join(sorted(TOP))}."
     for name in ("across", "down"):
-        if not set(str(said.get(name, "dataset")).split(",")) <= FIELDS:
-            yield f"{name} = {said[name]!r} is no field of a setting; choose one of {', '.join(sorted(FIELDS))}."
-    if said.get("against") and "algorithm" not in str(said.get("down")).split(","):
+        if not set(str(content.get(name, "dataset")).split(",")) <= FIELDS:
+            yield f"{name} = {content[name]!r} is no field of a setting; choose one of {', '.join(sorted(FIELDS))}."
+    if content.get("against") and "algorithm" not in str(content.get("down")).split(","):
         yield "who holds algorithms against others has them as rows: down names 'algorithm'."
-    if said.get("picture", "") not in PICTURES:
-        yield f"picture = {said['picture']!r}; choose one of {', '.join(filter(None, PICTURES))}, or leave it out."
-    blocks = said.get("runs", [])
+    if content.get("picture", "") not in PICTURES:
+        yield f"picture = {content['picture']!r}; choose one of {', '.join(filter(None, PICTURES))}, or leave it out."
+    blocks = content.get("runs", [])
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         yield "its runs are blocks that begin with [[runs]]."
         return
@@ -162,12 +162,12 @@ def wrong_with(said: dict[str, Any]) -> Iterator[str]:
 
 def out_of_reach(datasets: Iterable[str], data_dir: Path | None) -> dict[str, str]:
     """The datasets that are neither in the folder nor to be downloaded, and why."""
-    reasons = {name: reason_against(name, data_dir) for name in sorted(datasets)}
+    reasons = {name: why_unavailable(name, data_dir) for name in sorted(datasets)}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 @cache
-def reason_against(dataset: str, data_dir: Path | None) -> str | None:
+def why_unavailable(dataset: str, data_dir: Path | None) -> str | None:
     """Why a dataset cannot be had; None where it can."""
     try:
         load(dataset, seed=0, data_dir=data_dir)
@@ -176,12 +176,12 @@ def reason_against(dataset: str, data_dir: Path | None) -> str | None:
     return None
 
 
-def read_plans(folder: Path) -> dict[str, Plan]:
-    """All plans of a folder, by name."""
-    found = {path.stem: read_plan(path) for path in sorted((folder / "plans").glob("*.toml"))}
+def read_experiments(folder: Path) -> dict[str, Experiment]:
+    """All experiments of a folder, by name."""
+    found = {path.stem: read_experiment(path) for path in sorted((folder / "experiments").glob("*.toml"))}
     if not found:
         raise ConfigurationError(
-            f"There are no plans in {folder / 'plans'}. Run this in a clone of the repository, or name its folder "
-            "'paper' with --folder."
+            f"There are no experiments in {folder / 'experiments'}. Run this in a clone of the repository, or name its "
+            "folder 'paper' with --folder."
         )
     return found

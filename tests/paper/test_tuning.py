@@ -8,7 +8,8 @@ from dataclasses import replace
 from fedkt.lab.results import read_lines
 from fedkt.lab.series import run_all
 from fedkt.lab.setting import Setting, fingerprint
-from fedkt.lab.tuning import best_settings, tuned_table
+from paper.markdown import markdown
+from paper.tuning import best_settings, tuned_table
 
 
 def entry(method, epochs, seed, accuracy, dataset="mnist"):
@@ -47,7 +48,7 @@ def test_the_table_sets_the_papers_settings_beside_the_best(tmp_path):
         run_all(settings, results=path)
     own = [{**entry("solo", 7, 100, 0.75, "digits"), "options": {"local_epochs": 7, "learning_rate": 0.01, "mu": 0.1}}]
     table = tuned_table(own, "digits", plain, tuned, {"digits": {"solo": {"accuracy": 12.3}}})
-    cells = table.splitlines()[-1].strip("| ").split(" | ")
+    cells = markdown(table).splitlines()[-1].strip("| ").split(" | ")
     assert cells[:2] == ["solo", "12.3"]
     assert cells[4:] == ["7", "0.01", "mu 0.1", "1", "75.0"]
     assert cells[2] != cells[3]

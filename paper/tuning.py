@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from fedkt.algorithms.fedprox import MU
 from fedkt.federation import Party, stack_rows
+from fedkt.lab.grid import Grid
 from fedkt.lab.results import Summary, read_report, stored, summarise
-from fedkt.lab.tables import markdown, with_spread
+from fedkt.lab.words import points, points_with_spread
 from fedkt.report import Report
 from fedkt.votes import Labels
 
@@ -27,15 +28,15 @@ COMMON = ("local_epochs", "learning_rate")
 
 def lay_aside(parties: Sequence[Party]) -> tuple[list[Party], NDArray[Any], Labels]:
     """The parties without the rows they lay aside, and these rows of all of them with their labels."""
-    kept, X, y = [], [], []
+    remaining, X, y = [], [], []
     for party in parties:
         order = np.random.default_rng(party.seed).permutation(len(party.y))
         aside = np.sort(order[: int(LAID_ASIDE * len(order))])
         rest = np.setdiff1d(np.arange(len(party.y)), aside)
-        kept.append(replace(party, X=party.X[rest], y=party.y[rest]))
+        remaining.append(replace(party, X=party.X[rest], y=party.y[rest]))
         X.append(party.X[aside])
         y.append(party.y[aside])
-    return kept, stack_rows(X), np.concatenate(y)
+    return remaining, stack_rows(X), np.concatenate(y)
 
 
 def best_settings(entries: Sequence[dict[str, Any]], dataset: str) -> dict[str, tuple[dict[str, Any], float]]:
@@ -56,7 +57,7 @@ def best_settings(entries: Sequence[dict[str, Any]], dataset: str) -> dict[str, 
 
 def tuned_table(
     entries: Sequence[dict[str, Any]], dataset: str, plain: Path, tuned: Path, expected: dict[str, Any]
-) -> str:
+) -> Grid:
     """Each method as the paper runs it and with its own best settings, on the same seeds, beside the paper."""
     before, after = (by_algorithm(path) for path in (plain, tuned))
     head = [
@@ -77,19 +78,19 @@ def tuned_table(
             [
                 method,
                 f"{expected[dataset][method]['accuracy']:.1f}",
-                with_spread(before[method].accuracy),
-                with_spread(after[method].accuracy),
+                points_with_spread(before[method].accuracy),
+                points_with_spread(after[method].accuracy),
                 f"{options['local_epochs']:g}",
                 f"{options['learning_rate']:g}",
                 ", ".join(f"{name} {value:g}" for name, value in options.items() if name not in COMMON),
                 str(len({json.dumps(each["options"], sort_keys=True) for each in own})),
-                f"{100 * accuracy:.1f}",
+                points(accuracy),
             ]
         )
-    return markdown(head, lines)
+    return Grid(head, lines)
 
 
-def pull_table(*paths: Path) -> str:
+def pull_table(*paths: Path) -> Grid:
     """FedProx by its μ: how much of a party's one round is left as the pull grows."""
     found: dict[float, list[Report]] = {}
     for path in paths:
@@ -98,8 +99,8 @@ def pull_table(*paths: Path) -> str:
             if entry["setting"]["algorithm"] == "fedprox":
                 found.setdefault(entry["setting"]["mu"] or MU, []).append(read_report(entry["report"]))
     ordered = sorted(found)
-    cells = [with_spread(summarise(found[mu])[0].accuracy) for mu in ordered]
-    return markdown(["μ", *(f"{mu:g}" for mu in ordered)], [["FedProx on MNIST", *cells]])
+    cells = [points_with_spread(summarise(found[mu])[0].accuracy) for mu in ordered]
+    return Grid(["μ", *(f"{mu:g}" for mu in ordered)], [["FedProx on MNIST", *cells]])
 
 
 def by_algorithm(path: Path) -> dict[str, Summary]:

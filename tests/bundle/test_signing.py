@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from fedkt.bundle.signing import check_public, load_key, new_key, sign_final, verify, verify_final
+from fedkt.bundle.signing import check_public_key, load_key, new_key, sign_final, verify, verify_final
 from fedkt.errors import ConfigurationError
 
 
@@ -25,7 +25,7 @@ def test_the_signature_is_the_one_of_rfc_8032():
 
     secret = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
     key = SigningKey(Ed25519PrivateKey.from_private_bytes(secret))
-    assert check_public(key.public).hex() == "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
+    assert check_public_key(key.public).hex() == "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
     assert key.sign(b"\x72").hex() == (
         "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
         "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
@@ -69,7 +69,7 @@ def test_a_key_of_another_kind_is_refused():
 @pytest.mark.parametrize("text", ["***", "AAAA", ""])
 def test_a_public_key_that_is_none_is_refused(text):
     with pytest.raises(ConfigurationError, match="public key"):
-        check_public(text)
+        check_public_key(text)
 
 
 PRIME = 2**255 - 19
@@ -117,7 +117,7 @@ def test_points_of_small_order_are_no_keys_however_they_are_written():
     written = {(y, sign) for y in small for sign in (0, 1)} | {(PRIME + y, s) for y in range(19) for s in (0, 1)}
     for y, sign in written:
         with pytest.raises(ConfigurationError, match=r"small order|the one way there is"):
-            check_public(as_text(y, sign))
+            check_public_key(as_text(y, sign))
         with pytest.raises(ConfigurationError, match="public key"):
             verify(as_text(y, sign), b"any message", bytes(64))
 
@@ -135,9 +135,9 @@ def test_a_signature_that_fits_every_message_under_a_key_of_small_order_is_not_b
 def test_bytes_that_are_no_point_are_no_key_and_honest_keys_are():
     # y = 2 gives x² = 3 / (4d + 1), which is no square.
     with pytest.raises(ConfigurationError, match="no point of the curve"):
-        check_public(as_text(2, 0))
+        check_public_key(as_text(2, 0))
     for _ in range(200):
-        check_public(new_key().public)
+        check_public_key(new_key().public)
 
 
 def test_a_final_models_signature_fits_its_bytes_and_key_and_serves_for_nothing_else():

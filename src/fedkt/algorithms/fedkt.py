@@ -97,8 +97,6 @@ class FedKT(Algorithm):
         check_adjacency(self.level, self.adjacency)
         self.voting.check(level=self.level, partitions=self.partitions, subsets=self.subsets)
 
-    # What is asked, and what it costs.
-
     def number_of_queries(self, public_rows: int) -> int:
         """k."""
         return number_of_queries(self.queries, public_rows)
@@ -139,8 +137,6 @@ class FedKT(Algorithm):
             return None
         # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
         return price_together(releases, delta, adaptive=self.voting.class_counts, first=len(releases))
-
-    # The party's half.
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
@@ -209,8 +205,6 @@ class FedKT(Algorithm):
         """What the party sends: its finished students, and what the voting has it tell."""
         students = tuple(party.shelf[student_name(partition)] for partition in range(self.partitions))
         return self.voting.message(self, party, Bundle(party.name, party.classes, students))
-
-    # The server's half.
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model, trained on the public rows as the parties' students label them; with noise at L1."""

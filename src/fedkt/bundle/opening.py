@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fedkt.bundle import MANIFEST, SIGNATURE
 from fedkt.bundle.archive import Archive
+from fedkt.bundle.content import MANIFEST, SIGNATURE
 from fedkt.bundle.manifest import Manifest, parse_manifest
 from fedkt.errors import BundleError, ConfigurationError
 

@@ -91,7 +91,7 @@ def is_public(data: bytes) -> bool:
     if b"PUBLIC KEY-----" in data:
         return True
     try:
-        check_public(data.decode("ascii").strip())
+        check_public_key(data.decode("ascii").strip())
     except ValueError:
         # Also what is not ASCII; a ConfigurationError is a ValueError.
         return False
@@ -99,7 +99,7 @@ def is_public(data: bytes) -> bool:
 
 
 @lru_cache(maxsize=20_000)
-def check_public(text: str, *, source: str = "the plan") -> bytes:
+def check_public_key(text: str, *, source: str = "the plan") -> bytes:
     """The 32 bytes of a public key written as base64."""
     try:
         raw = base64.b64decode(text, validate=True)
@@ -135,7 +135,7 @@ def verify(public: str, message: bytes, signature: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    key = Ed25519PublicKey.from_public_bytes(check_public(public))
+    key = Ed25519PublicKey.from_public_bytes(check_public_key(public))
     try:
         key.verify(signature, message)
     except InvalidSignature:

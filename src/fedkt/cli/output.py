@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fedkt.system.files import shown
+from fedkt.system.files import printable_text
 
 
 class Screen(Console):
@@ -21,7 +21,7 @@ class Screen(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """The text as it is shown: here pass all strings, those in tables too."""
-        return super().render_str(shown(text), **options)
+        return super().render_str(printable_text(text), **options)
 
 
 stdout = Screen()

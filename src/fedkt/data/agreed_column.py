@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 
 from fedkt.data.columns import Table, printable
 from fedkt.data.pixels import Image
-from fedkt.data.values import as_key, as_number, keys_of, listed, numbers_of, others, shown
+from fedkt.data.values import as_key, as_number, keys_of, listed, numbers_of, others, value_text
 from fedkt.errors import DataError
 
 MAX_CATEGORIES = 1_000
@@ -71,7 +71,7 @@ class Column(BaseModel):
             large = np.flatnonzero(~np.isfinite(out[:, 0]))
             if len(large):
                 raise DataError(
-                    f"{table.at(large[0])}: {shown(values, large[0])} in column {self.name!r} is too large"
+                    f"{table.at(large[0])}: {value_text(values, large[0])} in column {self.name!r} is too large"
                     f"{others(large)}."
                 )
         else:
@@ -82,7 +82,7 @@ class Column(BaseModel):
             unseen = np.flatnonzero((codes < 0) & ~unknown)
             if len(unseen) and refuse_unseen:
                 raise DataError(
-                    f"{table.at(unseen[0])}: {shown(values, unseen[0])} in column {self.name!r} is not one "
+                    f"{table.at(unseen[0])}: {value_text(values, unseen[0])} in column {self.name!r} is not one "
                     f"of its agreed categories {listed(self.categories)}{others(unseen)}."
                 )
             known = np.flatnonzero(codes >= 0)
@@ -92,7 +92,7 @@ class Column(BaseModel):
         elif unknown.any():
             rows = np.flatnonzero(unknown)
             raise DataError(
-                f"{table.at(rows[0])}: column {self.name!r} is missing ({shown(values, rows[0])})"
+                f"{table.at(rows[0])}: column {self.name!r} is missing ({value_text(values, rows[0])})"
                 f"{others(rows)}, but it was agreed to have no missing values. Fill it in, leave the row out, or agree "
                 "on a schema that allows missing values."
             )

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from fedkt.data.agreed_column import Column, Name, Value, fit_column, fit_pixels
 from fedkt.data.images import image_shape, where_labels_lie
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
-from fedkt.data.values import as_key, keys_of, listed, others, shown
+from fedkt.data.values import as_key, keys_of, listed, others, value_text
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_EXAMPLES = 3
@@ -113,7 +113,7 @@ class Schema(BaseModel):
         wrong = np.flatnonzero(codes < 0)
         if len(wrong):
             raise DataError(
-                f"{table.at(wrong[0])}: the label {shown(values, wrong[0])} in column {self.label!r} is not "
+                f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
                 f"one of the agreed classes {listed(classes)}{others(wrong)}. Correct it or leave the row out."
             )
         return codes

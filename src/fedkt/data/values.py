@@ -69,14 +69,14 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
         wrong = [row for row, number in enumerate(read) if number is None]
         if wrong:
             raise DataError(
-                f"{table.at(wrong[0])}: {shown(values, wrong[0])} in column {name!r} is not a number"
+                f"{table.at(wrong[0])}: {value_text(values, wrong[0])} in column {name!r} is not a number"
                 f"{others(wrong)}. Correct it (decimals with a point), or leave the row out."
             )
         numbers = np.array(read, dtype=np.float64)
     endless = np.flatnonzero(np.isinf(numbers))
     if len(endless):
         raise DataError(
-            f"{table.at(endless[0])}: {shown(values, endless[0])} in column {name!r} is infinite"
+            f"{table.at(endless[0])}: {value_text(values, endless[0])} in column {name!r} is infinite"
             f"{others(endless)}. Correct it, or write it as missing."
         )
     return numbers
@@ -94,11 +94,11 @@ def others(rows: Sequence[int] | NDArray[np.int64]) -> str:
 
 def listed(names: Sequence[Any], most: int = 20) -> str:
     """Names for a message, at most `most` of them."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
+    first = ", ".join(repr(name) for name in names[:most])
+    return f"{first}, … ({len(names)} in all)" if len(names) > most else first
 
 
-def shown(values: NDArray[Any], row: int | np.integer[Any]) -> str:
+def value_text(values: NDArray[Any], row: int | np.integer[Any]) -> str:
     """A value as a message shows it, cut off where it is long."""
     value = values[int(row) : int(row) + 1].tolist()[0]
     return repr(value[:80] + "…" if isinstance(value, str) and len(value) > 80 else value)

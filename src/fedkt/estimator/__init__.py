@@ -17,7 +17,7 @@ from fedkt.algorithms import FedKT
 from fedkt.algorithms.calibration import cautions
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.estimator.inputs import absence_notes, check_public, class_codes, public_split, row_owners
+from fedkt.estimator.inputs import absence_notes, check_public_rows, class_codes, public_split, row_owners
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.catalogue import as_estimator
@@ -216,7 +216,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _check_public(self, public: Any, X: Any) -> Any:
         """Public rows as X has them."""
-        check_public(public, X)
+        check_public_rows(public, X)
         try:
             return self._check_rows(public, reset=False)
         except ValueError as reason:

@@ -91,7 +91,7 @@ def public_split(
     return np.sort(order[public:]), np.sort(order[:public])
 
 
-def check_public(public: Any, X: Any) -> None:
+def check_public_rows(public: Any, X: Any) -> None:
     """Refuse public rows that nobody could vote on."""
     if count_rows(public) == 0:
         raise DataError("`public` has no rows. FedKT needs public rows for the parties to vote on.")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.card import BOTH_WAYS
-from fedkt.algorithms.card import Traffic as TrafficFacts
+from fedkt.algorithms.card import BOTH_WAYS, Traffic
 from fedkt.lab.names import card_of
 from fedkt.lab.words import human_bytes, megabytes
 
@@ -22,7 +21,7 @@ OF_THE_BEST = (0.80, 0.85, 0.90)
 
 
 @dataclass(frozen=True)
-class Traffic:
+class TrafficRow:
     """The bytes of one algorithm, all parties and rounds together, as a mean over its seeds."""
 
     algorithm: str
@@ -42,7 +41,7 @@ class Traffic:
         return None if self.sent is None or self.received is None else self.sent + self.received
 
 
-def traffic(reports: Sequence[Report]) -> list[Traffic]:
+def traffic(reports: Sequence[Report]) -> list[TrafficRow]:
     """One line for every algorithm that sends something, in the order of the reports."""
     model = model_bytes(reports)
     found = []
@@ -51,7 +50,7 @@ def traffic(reports: Sequence[Report]) -> list[Traffic]:
             continue
         group = [report for report in reports if report.algorithm == algorithm]
         found.append(
-            Traffic(
+            TrafficRow(
                 algorithm,
                 group[0].rounds,
                 mean_of([report.bytes_sent for report in group]),
@@ -205,7 +204,7 @@ def cost(reached: tuple[int, float | None] | None) -> str:
     return f"{rounds} · {'?' if count is None else megabytes(count)}"
 
 
-def traffic_cells(lines: Sequence[Traffic], name: Callable[[str], str] = str) -> list[list[str]]:
+def traffic_cells(lines: Sequence[TrafficRow], name: Callable[[str], str] = str) -> list[list[str]]:
     """The traffic in words: algorithm, rounds, sent, received, total, formula, what it gives."""
     return [
         [
@@ -228,7 +227,7 @@ def communicates(algorithm: str) -> bool:
     return card is None or card.traffic is not None
 
 
-def traffic_of(algorithm: str) -> TrafficFacts:
+def traffic_of(algorithm: str) -> Traffic:
     """What crosses the wire; of what is not in the catalogue, a model both ways in every round."""
     card = card_of(algorithm)
     return card.traffic if card is not None and card.traffic is not None else BOTH_WAYS

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
-from fedkt.bundle.signing import SigningKey, check_public, sign_final, verify_final
+from fedkt.bundle.signing import SigningKey, check_public_key, sign_final, verify_final
 from fedkt.data.schema import Schema
 from fedkt.data.table import MAX_COLUMNS, Table, printable
 from fedkt.errors import DataError, ModelError
@@ -56,7 +56,7 @@ StatementValue = (
 )
 
 
-class Card(Part):
+class ModelCard(Part):
     """What a final file says about itself."""
 
     # Not Literal[1], which takes true for 1.
@@ -75,7 +75,7 @@ class FinalModel:
     """A final file that has been checked; its graph has not been run."""
 
     model: OnnxModel
-    card: Card
+    card: ModelCard
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def write_final(model: OnnxModel, plan: Plan, promise: Statement) -> bytes:
     """The final model's bytes, with everything that is needed to use it in its metadata."""
     from onnx import ModelProto
 
-    card = Card.model_validate(
+    card = ModelCard.model_validate(
         {
             "task": plan.task,
             "plan": plan.digest,
@@ -127,7 +127,7 @@ def signature_name(name: str) -> str:
 
 def check_signature(mailbox: Mailbox, name: str, data: bytes, public: str) -> None:
     """Refuse a final model that the owner of this public key has not signed; nothing in it is parsed before."""
-    check_public(public, source="--server-key")
+    check_public_key(public, source="--server-key")
     place, beside = mailbox.where(name), signature_name(name)
     try:
         signature = mailbox.read(beside, MAX_SIGNATURE_BYTES)
@@ -165,7 +165,7 @@ def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel
     return FinalModel(OnnxModel(graph.data, width, classes, str(path)), card)
 
 
-def parse_card(data: bytes, source: str) -> Card:
+def parse_card(data: bytes, source: str) -> ModelCard:
     """The card in the bytes of a final file."""
     note = find_note(data, source)
     if note.count("{") + note.count("[") > MAX_PARTS:
@@ -176,7 +176,7 @@ def parse_card(data: bytes, source: str) -> Card:
     except (ValueError, RecursionError) as reason:
         raise ModelError(f"{source}: what it says about itself is wrong: {str(reason)[:200]}.") from reason
     try:
-        return Card.model_validate_json(note, strict=True)
+        return ModelCard.model_validate_json(note, strict=True)
     except ValidationError as reason:
         where, _, words = faults_of(reason)[0]
         raise ModelError(f"{source}: what it says about itself is wrong at {where[:100]!r}: {words}.") from reason

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from fedkt.bundle.signing import check_public
+from fedkt.bundle.signing import check_public_key
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
@@ -78,7 +78,7 @@ def _known_voting(voting: str) -> str:
 
 def _public_key(text: str) -> str:
     try:
-        check_public(text)
+        check_public_key(text)
     except ConfigurationError as reason:
         raise ValueError(f"{reason} Take the line that `fedkt keys new` prints") from reason
     return text

@@ -43,14 +43,14 @@ def named(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
 
 
-def shown(text: str) -> str:
+def printable_text(text: str) -> str:
     """The text with a question mark for whatever would speak to a terminal instead of being read."""
     return "".join(each if each.isprintable() or each == "\n" or category(each) == "Zs" else "?" for each in text)
 
 
 def shown_name(name: str) -> str:
     """A file's name for people: it may hold anything."""
-    return shown(name).replace("\n", "?")
+    return printable_text(name).replace("\n", "?")
 
 
 def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:

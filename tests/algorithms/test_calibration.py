@@ -164,10 +164,10 @@ def test_at_l2_every_partition_of_a_party_is_paid_for():
 
 def test_at_l2_the_ledger_names_the_student_that_labels_were_released_for(tmp_path):
     member = parties(1, noise_seed=None)[0]
-    member.ledger.book = Book.open(tmp_path / "north.ledger")
+    member.ledger.file = LedgerFile.open(tmp_path / "north.ledger")
     FedKT("tree", level="L2", noise=Laplace(0.05), queries=20, partitions=2).party_step(member, None)
-    entries = Book.open(tmp_path / "north.ledger").entries
-    assert [entry.purpose.partition(" (")[0] for entry in entries] == ["student 1", "student 2"]
+    entries = LedgerFile.open(tmp_path / "north.ledger").entries
+    assert [entry.release.purpose.partition(" (")[0] for entry in entries] == ["student 1", "student 2"]
 
 
 def test_at_l2_a_teacher_is_tried_on_twenty_public_rows_of_each_class_at_least():

@@ -170,7 +170,7 @@ def test_changed_rows_compose_and_are_refused_past_the_budget_before_anything_is
     def forbidden(*_, **__):
         raise AssertionError("something was trained")
 
-    monkeypatch.setattr("fedkt.algorithms.fedkt.learn_students", forbidden)
+    monkeypatch.setattr("fedkt.algorithms.fedkt.learn_all", forbidden)
     (two / "north.csv").write_text("".join(lines[:-2]))
     before = (two / "inbox" / "north.fedkt").read_bytes()
     with pytest.raises(PrivacyError, match=r"budget of 'north' does not cover this run.*2 earlier releases"):
@@ -600,20 +600,20 @@ def test_noise_whose_labels_another_server_holds_is_not_forgotten(tmp_path):
 
 
 def test_at_L2_the_same_noise_never_gives_two_students(two, monkeypatch):
-    from fedkt.algorithms import pate
+    from fedkt.algorithms import lesson
 
     new_plan(two, "--force", *GAUSSIAN, "--budget", "20")
     power_cut(two, monkeypatch)
     state = json.loads((two / "work" / "shelf.json").read_text())
     [(key, digest)] = state["labels"].items()
     assert key in entries(two / "north.csv.ledger")[-1]["purpose"]
-    honest = pate.count_votes
+    honest = lesson.count_votes
 
     def otherwise(predictions, n_classes):
         return honest(1 - predictions, n_classes)
 
     with monkeypatch.context() as broken:
-        broken.setattr(pate, "count_votes", otherwise)
+        broken.setattr(lesson, "count_votes", otherwise)
         with pytest.raises(PrivacyError, match="gave other votes than before this run was interrupted"):
             party(two, "north")
     assert json.loads((two / "work" / "shelf.json").read_text())["labels"] == {key: digest}

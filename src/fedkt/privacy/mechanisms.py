@@ -47,3 +47,19 @@ def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -
             + "."
         )
     return (NOISES | COUNTS)[name](**scale)
+
+
+def parse_noise(text: str) -> Noise:
+    """The noise that a command-line word names, its parameters after a colon in their order: gaussian:40."""
+    name, colon, rest = text.strip().partition(":")
+    names = parameters(name)
+    form = f"{name}:{','.join(names).upper()}"
+    parts = [part.strip() for part in rest.split(",")] if colon else []
+    if len(parts) != len(names):
+        wanted = f"{len(names)} number{'s' * (len(names) > 1)} ({', '.join(names)})"
+        raise ConfigurationError(f"{name} noise takes {wanted}, got {len(parts)} in {text!r}. Write {form}.")
+    try:
+        scale = dict(zip(names, map(float, parts), strict=True))
+    except ValueError:
+        raise ConfigurationError(f"{name} noise takes numbers, got {text!r}. Write {form}.") from None
+    return NOISES[name](**scale)

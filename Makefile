@@ -8,9 +8,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TOOLS := .venv-tools
 TOOLS_READY := $(TOOLS)/.ready
 SECONDS ?= 60
+MUTATION := .venv-mutants
+MUTATION_READY := $(MUTATION)/.ready
+MUTANTS ?= 25
+SEED ?= 1
+ROOMS ?=
 EXTRAS := $(addprefix --extra ,boosting images report parquet docs dev)
 
-.PHONY: venv demo test lint docs bench fuzz lock audit release clean help
+.PHONY: venv demo test lint docs bench fuzz mutants lock audit release clean help
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -29,6 +34,11 @@ $(TOOLS_READY): tools.lock
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement tools.lock
 	@touch $(TOOLS_READY)
+
+$(MUTATION_READY): tools/mutants.lock
+	$(PYTHON) -m venv $(MUTATION)
+	$(MUTATION)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement tools/mutants.lock
+	@touch $(MUTATION_READY)
 
 demo: $(READY) ## five parties, handwritten digits, about half a minute
 	$(BIN)/fedkt demo
@@ -52,6 +62,10 @@ fuzz: $(READY) ## coverage-guided search for files that break a reader; SECONDS=
 	$(PIP) --no-deps --require-hashes --requirement fuzz/requirements.lock
 	$(BIN)/python -m fuzz --seconds $(SECONDS)
 
+mutants: $(READY) $(MUTATION_READY) ## faults put into the source: do tests notice? MUTANTS=25 a room, SEED=1, ROOMS=privacy,plan
+	$(MUTATION)/bin/python tools/mutants.py --python $(BIN)/python --mutants $(MUTANTS) --seed $(SEED) \
+		$(if $(ROOMS),--rooms $(ROOMS))
+
 LOCK = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --custom-compile-command 'make lock'
 
@@ -60,9 +74,10 @@ lock: $(TOOLS_READY) ## the lock files anew, from constraints.txt and tools.in
 		pyproject.toml -
 	$(LOCK) --output-file tools.lock tools.in
 	echo atheris==3.0.0 | $(LOCK) --output-file fuzz/requirements.lock -
+	echo cosmic-ray==8.7.0 | $(LOCK) --output-file tools/mutants.lock -
 
 audit: $(TOOLS_READY) ## known advisories against the locked versions; needs the internet
-	$(TOOLS)/bin/python tools/audit.py requirements.lock tools.lock fuzz/requirements.lock
+	$(TOOLS)/bin/python tools/audit.py requirements.lock tools.lock fuzz/requirements.lock tools/mutants.lock
 
 release: $(TOOLS_READY) ## what is published, in dist/: source, wheel, a bill of materials (CycloneDX), checksums
 	rm -rf dist
@@ -72,4 +87,4 @@ release: $(TOOLS_READY) ## what is published, in dist/: source, wheel, a bill of
 	cd dist && sha256sum * > SHA256SUMS
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(TOOLS) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) $(MUTATION) .mutants dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

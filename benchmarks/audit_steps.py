@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.cut import cut_by_identity, cut_key
+from fedkt.algorithms.lesson import cut_by_identity, cut_key
 from fedkt.bundle import Bundle
 from fedkt.federation import Party, Server
 from fedkt.models.base import one_thread
@@ -165,7 +165,9 @@ def table(found: Sequence[Found]) -> str:
 
 def write_readme(found: Sequence[Found]) -> None:
     """Put the kept result where README.md shows it."""
-    from fedkt.lab.tables import replace_between
+    # `python benchmarks/audit_steps.py` finds what lies beside it, but not the package of the clone.
+    sys.path.insert(0, str(HERE.parent))
+    from paper.markdown import replace_between
 
     readme = HERE / "README.md"
     text = readme.read_text(encoding="utf-8")

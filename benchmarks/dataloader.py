@@ -13,8 +13,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from fedkt.algorithms.cut import cut
-from fedkt.algorithms.lesson import CUT, TIES
+from fedkt.algorithms.lesson import CUT, TIES, cut
 from fedkt.data import Dataset
 from fedkt.federation import Party
 from fedkt.models.neural.recipe import Recipe

@@ -26,8 +26,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from fedkt.live.arrivals import judge
 from fedkt.live.final_file import read_final
-from fedkt.live.inbox import gather, judge, limits_for, look
+from fedkt.live.inbox import gather, limits_for, look
+from fedkt.live.mailbox import file_at, mailbox_at
 from fedkt.plan import Plan, read_plan
 from live_federation import build, party
 
@@ -182,9 +184,9 @@ def peak() -> int:
 def look_at(plan: Plan, path: Path) -> str:
     """What the server says to a file or a folder of files."""
     if path.is_dir():
-        arrivals = gather(plan, path)
+        arrivals = gather(plan, mailbox_at(path))
         return f"{sum(bool(each.reason) for each in arrivals)} of {len(arrivals)} refused"
-    return look(plan, path).reason or "accepted"
+    return look(plan, *file_at(path)).reason or "accepted"
 
 
 def look_at_mutants(plan: Plan, good: bytes, count: int) -> str:
@@ -208,7 +210,7 @@ def main() -> None:
         party(folder, "north")
         plan, path = read_plan(folder / "plan.toml"), folder / "inbox" / "north.fedkt"
         good = path.read_bytes()
-        look(plan, path)
+        look(plan, *file_at(path))
         cases: dict[str, tuple[int, Callable[[], str]]] = {}
         for label, each in corpus(good, folder).items():
             size = sum(file.stat().st_size for file in each.iterdir()) if each.is_dir() else each.stat().st_size

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from fedkt.cli import main as command
 from fedkt.live.final_file import read_final
 from fedkt.live.inbox import look
+from fedkt.live.mailbox import file_at
 from fedkt.plan import read_plan
 from live_federation import NAMES, build, new_plan, party
 
@@ -99,7 +100,7 @@ def outcome(kind: str, folder: Path) -> dict[str, object]:
     left += ["work"] if (folder / "work").exists() else []
     left += [path.name for path in folder.glob("result/.*")]
     if kind.startswith("party"):
-        arrival = look(read_plan(folder / "plan.toml"), folder / "outbox" / "north.fedkt")
+        arrival = look(read_plan(folder / "plan.toml"), *file_at(folder / "outbox" / "north.fedkt"))
         made = arrival.reason or (arrival.identity if kind.endswith("L0") else "whole")
     else:
         final = folder / "result" / "final.onnx"

@@ -241,7 +241,9 @@ def rounds_in_words(number: int) -> str:
 
 def write_readme() -> None:
     """Put the kept result where README.md shows it."""
-    from fedkt.lab.tables import replace_between
+    # `python benchmarks/neural.py` finds what lies beside it, but not the package of the clone.
+    sys.path.insert(0, str(HERE.parent))
+    from paper.markdown import replace_between
 
     kept = json.loads(RESULT.read_text(encoding="utf-8"))
     text = README.read_text(encoding="utf-8")

@@ -20,13 +20,12 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.cut import cut
-from fedkt.algorithms.lesson import CUT, STUDY, TEACH
+from fedkt.algorithms.lesson import CUT, STUDY, TEACH, cut
 from fedkt.data import DATASETS, load
 from fedkt.federation import Server, seed_for, simulate
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.models.base import prepared
+from fedkt.models.base import untrained_copy
 from fedkt.models.catalogue import roles
 from fedkt.report import versions
 
@@ -43,11 +42,11 @@ def plain(parties, public, chosen):
                 if len(np.unique(y)) == 1:
                     answers.append(np.full(len(public), y[0]))
                     continue
-                teacher = prepared(chosen.teacher, party.rng(partition, TEACH, number))
+                teacher = untrained_copy(chosen.teacher, party.rng(partition, TEACH, number))
                 answers.append(teacher.fit(party.X[piece], y).predict(public))
             labels = np.median(np.stack(answers), axis=0).astype(int)
             if len(np.unique(labels)) > 1:
-                prepared(chosen.student, party.rng(partition, STUDY)).fit(public, labels).predict(public)
+                untrained_copy(chosen.student, party.rng(partition, STUDY)).fit(public, labels).predict(public)
     labels = np.arange(len(public)) % 2
     clone(chosen.final).fit(public, labels)
 

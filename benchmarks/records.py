@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from fedkt.models.catalogue import MODELS, ONLY_IMAGES
+from fedkt.models.catalogue import MODELS
 from one_record import KINDS, OWN_IDENTITIES, Run, planned, played, records_for
 
 CHANGES = ("replaced", "relabelled", "moved", "removed")
@@ -60,7 +60,7 @@ def main() -> None:
     print("|---|" + "---|" * len(KINDS))
     for family in families:
         cells = [
-            "–" if family in ONLY_IMAGES and kind not in ("image folder", "idx") else cell(kind, family)
+            "–" if MODELS[family].only_images and kind not in ("image folder", "idx") else cell(kind, family)
             for kind in KINDS
         ]
         print(f"| {family} | " + " | ".join(cells) + " |", flush=True)

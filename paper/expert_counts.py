@@ -11,16 +11,20 @@ problem is kept.
 from __future__ import annotations
 
 import argparse
+import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from expert_labels import Task, from_dataset, make_missing, taught
+
+# `python paper/expert_counts.py` finds what lies beside it, but not the package itself.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.voting.expert import doubt
-from fedkt.models.catalogue import ONLY_NAMES_A_CLASS
+from fedkt.models.catalogue import MODELS
 from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
+from paper.expert_labels import Task, dataset_task, opinions_and_counts, study_missing
 
 RESULTS = Path(__file__).parent / "results" / "expert-counts.json"
 PROBLEMS = {
@@ -47,20 +51,20 @@ def main() -> None:
     def problem(name: str, seed: int) -> Task:
         dataset, public_beta, model = PROBLEMS[name]
         partition = "column" if dataset == "heart" else "balanced"
-        return from_dataset(dataset, public_beta, asked.data_dir, seed, partition, model)
+        return dataset_task(dataset, public_beta, asked.data_dir, seed, partition, model)
 
-    make_missing(RESULTS, {name: partial(problem, name) for name in PROBLEMS}, noticed)
+    study_missing(RESULTS, {name: partial(problem, name) for name in PROBLEMS}, suspicions)
 
 
-def noticed(task: Task, seed: int) -> dict[str, float]:
+def suspicions(task: Task, seed: int) -> dict[str, float]:
     """Misfits when all are honest, and when one gives its rows to its rarest class."""
-    opinions, counts = taught(task, FedKT(task.model, voting="expert"))
+    opinions, counts = opinions_and_counts(task, FedKT(task.model, voting="expert"))
     honest = misfits(task, opinions, counts)
     caught = first = 0
     for liar, own in enumerate(counts):
-        told = counts.copy()
-        told[liar] = np.where(np.arange(len(own)) == own.argmin(), own.sum(), 0)
-        far = misfits(task, opinions, told)
+        claims = counts.copy()
+        claims[liar] = np.where(np.arange(len(own)) == own.argmin(), own.sum(), 0)
+        far = misfits(task, opinions, claims)
         caught += int(far[liar] > MISFIT)
         first += int(far.argmax()) == liar
     return {
@@ -74,10 +78,11 @@ def noticed(task: Task, seed: int) -> dict[str, float]:
 
 def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
     """How far each party's counts are from what its students say, if these are the counts they give."""
-    mute = task.model in ONLY_NAMES_A_CLASS
-    heard = [doubt(said, own) if mute else said for said, own in zip(opinions, normalise_rows(counts), strict=True)]
-    pooled = pooled_posterior(heard, shares_of(counts))
-    return np.array([misfit(said, own, pooled, counts.sum(axis=0)) for said, own in zip(heard, counts, strict=True)])
+    mute = not MODELS[task.model].probabilities
+    shares = normalise_rows(counts)
+    votes = [doubt(each, own) if mute else each for each, own in zip(opinions, shares, strict=True)]
+    pooled = pooled_posterior(votes, shares_of(counts))
+    return np.array([misfit(each, own, pooled, counts.sum(axis=0)) for each, own in zip(votes, counts, strict=True)])
 
 
 if __name__ == "__main__":

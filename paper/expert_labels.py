@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,34 +58,34 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, default=None)
     asked = parser.parse_args()
     problems: dict[str, Callable[[int], Task]] = {
-        **{name: partial(from_dataset, name, None, asked.data_dir) for name in DATASETS},
-        **{f"{name}, skewed": partial(from_dataset, name, 0.5, asked.data_dir) for name in DATASETS},
-        "adult, parties alike": partial(from_dataset, "adult", None, asked.data_dir, partition="even"),
-        "adult, logistic": partial(from_dataset, "adult", None, asked.data_dir, model="logistic"),
-        "adult, boosting": partial(from_dataset, "adult", None, asked.data_dir, model="boosting"),
-        "adult, networks": partial(from_dataset, "adult", None, asked.data_dir, model="mlp"),
-        "noisy, parties alike": partial(made_up, kind="even"),
-        "noisy": partial(made_up, kind="dirichlet"),
-        "noisy, forests": partial(made_up, kind="dirichlet", model="forest"),
+        **{name: partial(dataset_task, name, None, asked.data_dir) for name in DATASETS},
+        **{f"{name}, skewed": partial(dataset_task, name, 0.5, asked.data_dir) for name in DATASETS},
+        "adult, parties alike": partial(dataset_task, "adult", None, asked.data_dir, partition="even"),
+        "adult, logistic": partial(dataset_task, "adult", None, asked.data_dir, model="logistic"),
+        "adult, boosting": partial(dataset_task, "adult", None, asked.data_dir, model="boosting"),
+        "adult, networks": partial(dataset_task, "adult", None, asked.data_dir, model="mlp"),
+        "noisy, parties alike": partial(synthetic_task, kind="even"),
+        "noisy": partial(synthetic_task, kind="dirichlet"),
+        "noisy, forests": partial(synthetic_task, kind="dirichlet", model="forest"),
     }
-    make_missing(RESULTS, problems, right_labels)
+    study_missing(RESULTS, problems, right_labels)
 
 
-def make_missing(
+def study_missing(
     results: Path, problems: dict[str, Callable[[int], Task]], look: Callable[[Task, int], dict[str, float]]
 ) -> None:
     """Look at every problem on every seed that is not in the file yet."""
     found = json.loads(results.read_text()) if results.exists() else []
     for name, problem in problems.items():
         for seed in SEEDS:
-            named = {"problem": name, "seed": seed}
-            if not any(named.items() <= each.items() for each in found):
-                found.append({**named, **look(problem(seed), seed)})
+            key = {"problem": name, "seed": seed}
+            if not any(key.items() <= each.items() for each in found):
+                found.append({**key, **look(problem(seed), seed)})
                 write_atomically(results, json.dumps(found, indent=1).encode() + b"\n")
                 print(found[-1], flush=True)
 
 
-def from_dataset(
+def dataset_task(
     dataset: str,
     public_beta: float | None,
     data_dir: Path | None,
@@ -105,15 +105,15 @@ def from_dataset(
     )
 
 
-def made_up(seed: int, kind: str, model: str = "logistic") -> Task:
+def synthetic_task(seed: int, kind: str, model: str = "logistic") -> Task:
     """Two classes, the rarer one on 22 % of the rows, of which the best possible labels are 80 % right."""
     rng = np.random.default_rng(seed)
 
-    def drawn(count: int) -> tuple[np.ndarray, np.ndarray]:
+    def sample(count: int) -> tuple[np.ndarray, np.ndarray]:
         X = rng.normal(size=(count, 5)).astype(np.float32)
         return X, (rng.random(count) < 1 / (1 + np.exp(1.5 - 0.8 * X[:, 0] - 0.5 * X[:, 1]))).astype(np.int64)
 
-    (X, y), (public, truth) = drawn(4000), drawn(2000)
+    (X, y), (public, truth) = sample(4000), sample(2000)
     owner = deal(kind, y, MADE_UP_PARTIES, rng=rng)
     parties = [
         Party(public, (0, 1), seed_for(seed, f"p{who}"), name=f"p{who}", X=X[owner == who], y=y[owner == who])
@@ -125,12 +125,12 @@ def made_up(seed: int, kind: str, model: str = "logistic") -> Task:
 class StudentsOfLabels(Expert):
     """Expert voting whose students learn the class that their teachers find likeliest."""
 
-    def lesson(self, fedkt: FedKT, plain: Lesson) -> Lesson:
-        """The plain one."""
+    def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
+        """The plain ones."""
         return plain
 
 
-def taught(task: Task, algorithm: FedKT) -> tuple[list[np.ndarray], np.ndarray]:
+def opinions_and_counts(task: Task, algorithm: FedKT) -> tuple[list[np.ndarray], np.ndarray]:
     """What the students say of the public rows, and the parties' counts."""
     parties = task.parties()
     for party in parties:
@@ -148,16 +148,16 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
     def right(scores: np.ndarray) -> float:
         return float(np.mean(winners(scores, np.random.default_rng(seed)) == task.truth))
 
-    def weighed(said: list[np.ndarray], numbers: np.ndarray, *, calibrated: bool = False) -> float:
-        pooled = pooled_posterior(said, shares_of(numbers))
+    def pooled_right(votes: list[np.ndarray], numbers: np.ndarray, *, calibrated: bool = False) -> float:
+        pooled = pooled_posterior(votes, shares_of(numbers))
         return right(pooled if calibrated else limit_label_drift(pooled)[0])
 
     algorithm = FedKT(task.model, voting="expert")
-    opinions, counts = taught(task, algorithm)
-    as_it_is = partial(weighed, calibrated=algorithm.voting.calibrated(algorithm))
-    of_labels, _ = taught(task, FedKT(task.model, voting=StudentsOfLabels()))
+    opinions, counts = opinions_and_counts(task, algorithm)
+    as_it_is = partial(pooled_right, calibrated=algorithm.voting.calibrated(algorithm))
+    of_labels, _ = opinions_and_counts(task, FedKT(task.model, voting=StudentsOfLabels()))
     hard = [np.eye(counts.shape[1])[each.argmax(axis=1)] for each in opinions]
-    named = [doubt(said, own) for said, own in zip(hard, normalise_rows(counts), strict=True)]
+    class_only = [doubt(each, own) for each, own in zip(hard, normalise_rows(counts), strict=True)]
     untouched = pooled_posterior(opinions, shares_of(counts))
     each = np.arange(len(counts))[:, None]
     fooled = [as_it_is(opinions, np.where(each == who, BOAST * counts, counts)) for who in range(len(counts))]
@@ -165,10 +165,10 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
     return {
         "as it is": as_it_is(opinions, counts),
         "every party alike": right(np.sum(hard, axis=0)),
-        "students of labels": weighed(of_labels, counts),
-        "students only name a class": weighed(named, counts),
+        "students of labels": pooled_right(of_labels, counts),
+        "students only name a class": pooled_right(class_only, counts),
         "never pulled back": right(untouched),
-        "always pulled back": weighed(opinions, counts),
+        "always pulled back": pooled_right(opinions, counts),
         "pulled back to what parties name on rows of their own": right(
             pulled_to(untouched, named_shares(opinions, normalise_rows(untouched @ shares_of(counts).T)))
         ),
@@ -181,10 +181,10 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
 
 def named_shares(opinions: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
     """How often each class is named if every party labels the rows that are likely its own (rows × parties)."""
-    named = [
-        whose @ np.eye(said.shape[1])[said.argmax(axis=1)] for said, whose in zip(opinions, weights.T, strict=True)
+    votes = [
+        whose @ np.eye(each.shape[1])[each.argmax(axis=1)] for each, whose in zip(opinions, weights.T, strict=True)
     ]
-    return np.asarray(np.sum(named, axis=0) / weights.sum())
+    return np.asarray(np.sum(votes, axis=0) / weights.sum())
 
 
 if __name__ == "__main__":

@@ -104,7 +104,8 @@ def federation(folder: Path) -> dict[str, Any]:
         for running in [party(folder, name) for name in pair]:
             finish(running)
     files = ("--public", "public.csv", "--bundles", "inbox", "--test", "test.csv")
-    return json.loads(finish(start(folder, "server", "plan.toml", *files, "--json")))
+    report: dict[str, Any] = json.loads(finish(start(folder, "server", "plan.toml", *files, "--json")))
+    return report
 
 
 def alone(folder: Path, name: str, seed: int) -> float:
@@ -128,8 +129,8 @@ def run_seed(seed: int, source: Path) -> dict[str, Any]:
         write_plan(folder, "--seed", str(seed))
         report = federation(folder)
         solo = {hospital: alone(folder, hospital, seed) for hospital in FAMILIES}
-    kept = ("accuracy", "balanced_accuracy", "bytes_sent", "votes", "rows", "party_accuracy", "versions", "seconds")
-    return {"seed": seed, **{key: report[key] for key in kept}, "alone": solo, "families": FAMILIES}
+    fields = ("accuracy", "balanced_accuracy", "bytes_sent", "votes", "rows", "party_accuracy", "versions", "seconds")
+    return {"seed": seed, **{key: report[key] for key in fields}, "alone": solo, "families": FAMILIES}
 
 
 def main() -> None:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.algorithms.cut import cut
-from fedkt.algorithms.lesson import CUT
+from fedkt.algorithms.lesson import CUT, cut
 from fedkt.data import load
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
@@ -36,6 +35,7 @@ def main() -> None:
     found = []
     for name in ("mnist", "svhn"):
         setting = Setting(name).filled()
+        assert setting.subsets is not None
         data = load(name, seed=setting.seed, data_dir=given.data_dir)
         for party in assemble(setting, data, draw_parties(setting, data))[:PARTIES]:
             piece = cut(len(party.y), setting.subsets, party.rng(0, CUT))[0]
@@ -57,8 +57,8 @@ def main() -> None:
                     }
                 )
                 print(found[-1], flush=True)
-    said = {"command": "python paper/teacher_epochs.py", "seed": 0, "versions": versions(), "teachers": found}
-    write_atomically(RESULTS, (json.dumps(said, indent=1) + "\n").encode())
+    entry = {"command": "python paper/teacher_epochs.py", "seed": 0, "versions": versions(), "teachers": found}
+    write_atomically(RESULTS, (json.dumps(entry, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

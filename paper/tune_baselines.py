@@ -16,10 +16,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from itertools import product
 from pathlib import Path
 from typing import Any
+
+# `python paper/tune_baselines.py` finds what lies beside it, but not the package itself.
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.data import Dataset, load
@@ -27,10 +31,10 @@ from fedkt.federation import Server, seed_for, simulate
 from fedkt.lab.results import append_line, read_lines
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.lab.tuning import best_settings, lay_aside
 from fedkt.models.catalogue import trained_for
 from fedkt.report import accuracies
 from fedkt.system.versions import versions
+from paper.tuning import best_settings, lay_aside
 
 RESULTS = Path(__file__).parent / "results" / "tuning.jsonl"
 DATASETS = ("mnist", "svhn")
@@ -43,7 +47,7 @@ Options = dict[str, float]
 
 def over(**values: tuple[float, ...]) -> list[Options]:
     """Every combination."""
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+    return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
 
 
 COMMON = over(local_epochs=EPOCHS, learning_rate=(1e-3,)) + over(local_epochs=(10, 40), learning_rate=(1e-4, 1e-2))
@@ -61,7 +65,7 @@ OWN: dict[str, list[Options]] = {
 }
 
 
-def tried(setting: Setting, data: Dataset, method: str, options: Options) -> dict[str, Any]:
+def trial(setting: Setting, data: Dataset, method: str, options: Options) -> dict[str, Any]:
     """One run of one method with these options, and its score."""
     started = time.process_time()
     whole = assemble(setting, data, draw_parties(setting, data))
@@ -102,7 +106,7 @@ class Tuning:
                 return float(each["accuracy"])
         if seed not in self.loaded:
             self.loaded = {seed: load(self.dataset, seed=seed, data_dir=self.data_dir)}
-        entry = tried(Setting(self.dataset, seed=seed).filled(), self.loaded[seed], method, options)
+        entry = trial(Setting(self.dataset, seed=seed).filled(), self.loaded[seed], method, options)
         append_line(self.results, entry)
         print(f"{method} {options} seed {seed}: {entry['accuracy']:.4f} ({entry['cpu_seconds']} s)", flush=True)
         return float(entry["accuracy"])

@@ -10,34 +10,47 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from fedkt.lab.curves import save_curves
-from fedkt.lab.network_tables import epochs_table, networks_table, teacher_epochs_table
-from fedkt.lab.private_tables import load_rows, paper_table, summary
+# `python paper/update_tables.py` finds what lies beside it, but not the package itself.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fedkt.lab.curves import accuracy_curves
+from fedkt.lab.grid import Grid
 from fedkt.lab.results import read_lines, stored
-from fedkt.lab.tables import (
-    effectiveness,
+from fedkt.system.files import write_atomically
+from paper.comparison import comparison_table, tables_beside, verdicts_in_words
+from paper.markdown import in_bold, markdown, replace_between
+from paper.outcome import ResultTable
+from paper.private_curve import curve_of
+from paper.private_levels import LEVELS
+from paper.private_pictures import accuracy_by_epsilon
+from paper.private_tables import (
+    EXACT,
+    curve_table,
+    epsilon_table,
+    paper_bests,
+    setting_rows,
+    settings_in_words,
+    settings_table,
+)
+from paper.tables import (
+    bytes_table,
     effectiveness_table,
+    epochs_table,
     expert_counts_table,
     expert_labels_table,
     hospitals_table,
     hours_table,
     median_party_table,
+    networks_table,
+    printed_effectiveness,
     provenance,
-    reach_table,
-    replace_between,
+    rounds_table,
     seed_table,
-    traffic_table,
+    teacher_epochs_table,
 )
-from fedkt.lab.tuning import pull_table, tuned_table
-from fedkt.paper.markdown import beside_in_markdown, table_in_markdown, verdicts_in_markdown
-from fedkt.paper.outcome import Table
-from fedkt.paper.private_curve import curve_of
-from fedkt.paper.private_curve_tables import point_table, targets
-from fedkt.paper.private_curve_tables import reach_table as private_reach_table
-from fedkt.paper.private_pictures import save_accuracy_by_epsilon
-from fedkt.paper.work import overview
-from fedkt.paper.work import tables as all_tables
-from fedkt.system.files import write_atomically
+from paper.tuning import pull_table, tuned_table
+from paper.work import overview, result_tables
+from paper.workplace import Workplace
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "paper" / "results"
@@ -47,56 +60,62 @@ MNIST, SVHN = RESULTS / "mnist.jsonl", RESULTS / "svhn.jsonl"
 ONE_ROUND = [RESULTS / "mnist-one-round.jsonl", RESULTS / "svhn-one-round.jsonl"]
 TUNED = RESULTS / "mnist-tuned.jsonl"
 ROUNDS = RESULTS / "rounds.jsonl"
+PRIVATE = RESULTS / LEVELS.file
 SWEEPS = ("public-size", "partitions", "subsets", "heterogeneity", "many-parties", "hospitals")
 EXPERTS = ("experts", "experts-heterogeneity", "experts-parties", "experts-hospitals", "experts-failures")
+SPACED = {
+    *("endless pull", "tuned", "rounds to reach", "traffic", "private L1", "private L2", "private curve"),
+    *("private reach", "hours", "expert labels", "expert counts"),
+}
+"""Tables whose rule was written with spaces, and stays so: a page changes where its numbers do, and nowhere else."""
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
 
 
-def with_text(table: Table) -> str:
-    """A plan's table, what stands beside it, and what its file says about it."""
-    parts = (table_in_markdown(table), beside_in_markdown(table), table.plan.text)
-    return "\n\n".join(part for part in parts if part)
+def with_text(table: ResultTable) -> str:
+    """An experiment's table, what stands beside it, and what its file says about it."""
+    beside = [f"{grid.title}:\n\n{markdown(grid)}" for grid in tables_beside(table)]
+    return "\n\n".join(part for part in (markdown(comparison_table(table)), *beside, table.experiment.text) if part)
 
 
-def tables() -> dict[str, dict[str, str]]:
+def generated() -> dict[str, dict[str, str | Grid]]:
     """The generated parts, by file and marker."""
-    sources = "\n".join(
-        f"- `paper/results/{path.name}`: {provenance(path)}"
-        for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, TUNED, ROUNDS]
-    )
-    networks = networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto"))
-    plans = {each.plan.name: each for each in all_tables(ROOT / "paper")}
+    place = Workplace(ROOT / "paper")
+    found = {each.experiment.name: each for each in result_tables(place)}
+    comparisons = {f"plan {name}": comparison_table(found[name]) for name in ("effectiveness", "experts")}
     curve = curve_of(RESULTS)
-    private = load_rows(RESULTS / "private-levels.jsonl")
+    private = setting_rows(PRIVATE)
     return {
-        "README.md": {f"plan {name}": table_in_markdown(plans[name]) for name in ("effectiveness", "experts")},
+        "README.md": {**comparisons},
         "docs/reproduce.md": {
-            "plan effectiveness": table_in_markdown(plans["effectiveness"]),
-            "counts": verdicts_in_markdown(plans.values()),
-            **{f"plan {name}": with_text(plans[name]) for name in SWEEPS + EXPERTS},
+            "plan effectiveness": comparisons["plan effectiveness"],
+            "counts": verdicts_in_words(found.values()),
+            **{f"plan {name}": with_text(found[name]) for name in SWEEPS + EXPERTS},
             "endless pull": pull_table(ONE_ROUND[0], RESULTS / "mnist-pull.jsonl"),
             "effectiveness": effectiveness_table(BALANCED, EXPECTED),
-            "networks": networks,
+            "networks": networks_table([MNIST, SVHN], EXPECTED, ("balanced", "auto")),
             "mnist epochs": epochs_table(MNIST, EXPECTED),
             "svhn epochs": epochs_table(SVHN, EXPECTED),
             "one round": networks_table(ONE_ROUND, EXPECTED, ("balanced", "10")),
             "tuned": tuned_table(
-                read_lines(RESULTS / "tuning.jsonl"), "mnist", ONE_ROUND[0], TUNED, effectiveness(EXPECTED)
+                read_lines(RESULTS / "tuning.jsonl"), "mnist", ONE_ROUND[0], TUNED, printed_effectiveness(EXPECTED)
             ),
-            "rounds to reach": reach_table(ROUNDS),
-            "traffic": traffic_table(ROUNDS),
+            "rounds to reach": rounds_table(ROUNDS),
+            "traffic": bytes_table(ROUNDS),
             "plain dirichlet": effectiveness_table(DIRICHLET, EXPECTED),
             "adult first seeds": effectiveness_table(BALANCED[:1], EXPECTED, seeds=range(10)),
             "adult seeds dirichlet": seed_table(DIRICHLET[0], "fedkt"),
             "hospitals": hospitals_table(RESULTS / "heart-hospitals.jsonl"),
-            "private summary": summary(private),
-            "private L1": paper_table(private, "L1"),
-            "private L2": paper_table(private, "L2"),
-            "private curve": point_table(curve),
-            "private reach": private_reach_table(curve, targets(ROOT / "paper")),
-            "sources": sources,
+            "private summary": settings_in_words(private),
+            "private L1": in_bold(settings_table(private, "L1"), EXACT),
+            "private L2": in_bold(settings_table(private, "L2"), EXACT),
+            "private curve": curve_table(curve),
+            "private reach": epsilon_table(curve, paper_bests(ROOT / "paper")),
+            "sources": "\n".join(
+                f"- `paper/results/{path.name}`: {provenance(path)}"
+                for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, TUNED, ROUNDS]
+            ),
         },
-        "paper/README.md": {"hours": hours_table(overview(ROOT / "paper"))},
+        "paper/README.md": {"hours": hours_table(overview(place))},
         "docs/decisions/0008-networks-in-stacks.md": {
             "teacher epochs": teacher_epochs_table(RESULTS / "teacher-epochs.json")
         },
@@ -113,19 +132,20 @@ def tables() -> dict[str, dict[str, str]]:
 def main() -> int:
     """Write or check every generated part."""
     stale = []
-    for name, parts in tables().items():
+    for name, parts in generated().items():
         path = ROOT / name
         text = old = path.read_text(encoding="utf-8")
-        for marker, table in parts.items():
-            text = replace_between(text, marker, table)
+        for marker, part in parts.items():
+            text = replace_between(
+                text, marker, markdown(part, spaced=marker in SPACED) if isinstance(part, Grid) else part
+            )
         if text != old:
             stale.append(name)
             if "--check" not in sys.argv:
                 write_atomically(path, text.encode())
     if "--check" not in sys.argv:
-        save_curves(ROOT / "docs" / "svhn-rounds.svg", list(stored(ROUNDS).values()))
-        private = load_rows(RESULTS / "private-levels.jsonl")
-        save_accuracy_by_epsilon(ROOT / "docs" / "private-curve.svg", private, curve_of(RESULTS))
+        accuracy_curves(list(stored(ROUNDS).values())).save(ROOT / "docs" / "svhn-rounds.svg")
+        accuracy_by_epsilon(setting_rows(PRIVATE), curve_of(RESULTS)).save(ROOT / "docs" / "private-curve.svg")
     print(f"changed: {', '.join(stale)}" if stale else "everything is up to date")
     return 1 if stale and "--check" in sys.argv else 0
 

@@ -10,7 +10,8 @@ from unittest import mock
 
 import numpy as np
 
-from fedkt.algorithms import pate
+from fedkt.algorithms import lesson
+from fedkt.live.mailbox import FolderMailbox
 from fedkt.live.party import run_party
 from fedkt.plan import make_plan
 
@@ -200,7 +201,7 @@ def played(folder: Path, plan, public: Path, column: str | None, kind: str, own:
     folder.mkdir()
     data = KINDS[kind][0](folder / "north", own)
     teachers, votes = {}, []
-    asked, release = pate.train_and_ask, pate.TeacherVotes.votes.func
+    asked, release = lesson.train_and_ask, lesson.TeacherVotes.counts.func
 
     def listening(problems, *rest, **named):
         for place, answer in asked(problems, *rest, **named):
@@ -215,10 +216,10 @@ def played(folder: Path, plan, public: Path, column: str | None, kind: str, own:
         return counted
 
     hook = cached_property(counting)
-    hook.__set_name__(pate.TeacherVotes, "votes")
-    with mock.patch.object(pate, "train_and_ask", listening), mock.patch.object(pate.TeacherVotes, "votes", hook):
-        places = {"data": data, "public": public, "outbox": folder / "outbox", "work": folder / "work"}
+    hook.__set_name__(lesson.TeacherVotes, "counts")
+    with mock.patch.object(lesson, "train_and_ask", listening), mock.patch.object(lesson.TeacherVotes, "counts", hook):
+        places = {"data": data, "public": public, "outbox": FolderMailbox(folder / "outbox"), "work": folder / "work"}
         sent = run_party(plan, "north", **places, identity=column)
-    manifest = peek(sent.path.read_bytes(), source="north").model_dump(mode="json")
+    manifest = peek(Path(sent.path).read_bytes(), source="north").model_dump(mode="json")
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if data not in (path, *path.parents))
     return Run(teachers, votes, files, manifest)

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,11 @@ ALLOWED = {
 }
 BASE = set(ALLOWED)
 ALLOWED |= {part: BASE for part in ("estimator", "lab", "live")}
-ALLOWED["paper"] = BASE | {"lab"}
 ALLOWED["cli"] = set(ALLOWED)
+
+PAPER = SOURCE.parents[1] / "paper"
+COMMANDS = {"__main__.py"}
+"""`python -m paper` speaks like `fedkt`: the same options, progress bars, tables and refusals."""
 
 HEAVY = {"torch", "xgboost", "lightgbm"}
 
@@ -48,6 +52,22 @@ def test_a_module_imports_only_what_lies_below_it(path):
     part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     used = {name.split(".")[1] for name in imported(path) if name.startswith("fedkt.")}
     assert used - {part, "__version__"} <= ALLOWED[part]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_what_is_installed_knows_nothing_of_the_clone(path):
+    assert not {"paper", "tests", "benchmarks", "fuzz"} & {name.split(".")[0] for name in imported(path)}
+
+
+def test_what_only_a_clone_can_run_is_not_installed():
+    told = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert told["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/fedkt"]}
+
+
+@pytest.mark.parametrize("path", sorted(PAPER.glob("*.py")), ids=lambda path: path.name)
+def test_only_the_papers_command_speaks_through_the_command_line(path):
+    used = {name.split(".")[1] for name in imported(path) if name.startswith("fedkt.")}
+    assert "cli" not in used or path.name in COMMANDS
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))

@@ -213,6 +213,25 @@ def test_a_private_level_says_what_it_promises():
     assert not any("class_labels" in note for note in seeded.report_.notes)
 
 
+def test_at_L1_the_report_says_nothing_that_depends_on_the_rows_of_one_party():
+    from fedkt.privacy import Laplace
+
+    owners = HOSPITAL[TRAIN].copy()
+    owners[:3] = "tiny"
+    model = FedKTClassifier("tree", level="L1", noise=Laplace(0.5), queries=20, random_state=0)
+    model.fit(X[TRAIN], LABELS[TRAIN], parties=owners, public=X[PUBLIC])
+    report = model.report_
+    assert not any("tiny" in note for note in report.notes), report.notes
+    assert any("With 4 parties" in note for note in report.notes), "what follows from public figures is still said"
+    assert (report.rows, report.party_rows, report.votes) == ({"public": 110}, {}, {})
+    assert (report.seconds, report.cpu_seconds) == (int(report.seconds), int(report.cpu_seconds))
+    without = model.set_params(level="L0", noise=None, queries=1.0, voting="consistent")
+    without.fit(X[TRAIN], LABELS[TRAIN], parties=owners, public=X[PUBLIC])
+    assert any("Party 'tiny' has 3 rows" in note for note in without.report_.notes)
+    assert without.report_.rows == {"parties": 341, "public": 110}
+    assert without.report_.party_rows["tiny"] == 3
+
+
 def test_a_delta_is_held_against_the_number_of_private_rows():
     from fedkt.privacy import Gaussian
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import PATE, Centralised, FedKT, Solo
-from fedkt.algorithms.cut import cut
+from fedkt.algorithms.lesson import cut
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.federation import Party, Server, seed_for, simulate
@@ -257,3 +257,12 @@ def test_a_progress_bar_stays_in_its_own_process():
     bar = Bar()
     simulate(PATE("tree", teachers=4), [party("a", slice(0, 90))], server(), jobs=2, progress=bar)
     assert bar.heard[-1] == (5, 5), "four teachers and their student"
+
+
+def test_the_algorithm_in_the_docstring_runs():
+    import doctest
+
+    import fedkt.federation
+
+    assert doctest.testmod(fedkt.federation) == (0, doctest.testmod(fedkt.federation).attempted)
+    assert doctest.testmod(fedkt.federation).attempted > 10

@@ -6,8 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from four_hospitals import FAMILIES, alone, federation, finish, party, start, write_hospitals, write_plan
 
+from paper.four_hospitals import FAMILIES, alone, federation, finish, party, start, write_hospitals, write_plan
 from real_data import DATA_DIR
 
 HEART = DATA_DIR / "heart_disease_4sites.csv.gz"

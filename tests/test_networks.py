@@ -19,9 +19,7 @@ from torch import nn
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms import FedKT, Solo
-from fedkt.algorithms.cut import cut
-from fedkt.algorithms.lesson import CUT
-from fedkt.algorithms.training import train_models
+from fedkt.algorithms.lesson import CUT, cut
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Party, Server, simulate
 from fedkt.lab.runner import run
@@ -29,6 +27,7 @@ from fedkt.lab.setting import Setting
 from fedkt.models.catalogue import trained_for
 from fedkt.models.ensemble import grouped
 from fedkt.models.neural.classifier import NeuralClassifier
+from fedkt.models.training import train_models
 from fedkt.privacy import Gaussian
 
 PIXELS, DIGITS = load_digits(return_X_y=True)

@@ -131,6 +131,12 @@ def test_scores_that_no_cut_brings_nearer_stay_as_they_are():
     assert strayed == left == pytest.approx(0.4)
 
 
+def test_where_no_cut_comes_nearer_to_the_shares_the_first_class_keeps_its_rows():
+    """All rows are alike and go together: three in four for the first class is nearer to all of them than to none."""
+    alike = np.array([[0.6, 0.4]] * 20)
+    assert np.allclose(with_shares(alike, np.array([0.75, 0.25])), alike)
+
+
 def test_rows_with_one_class_only_are_not_overruled_and_equal_ones_not_torn_apart():
     """Votes: many rows have the same scores, and a cut through them would toss a coin for each."""
     unanimous = np.array([[1.0, 0.0]] * 30 + [[0.0, 1.0]] * 60)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedkt.votes import NO_VOTE, consistent_choice, consistent_votes, count_votes, winners
+from fedkt.votes import NO_VOTE, consistent_choice, consistent_votes, count_votes, stand_in_vote, winners
 
 
 def test_votes_are_counted_per_query_and_class():
@@ -51,3 +51,11 @@ def test_ties_are_broken_at_random_and_only_among_the_tied():
 def test_a_winner_has_the_most_votes(votes, seed):
     for row, winner in zip(votes, winners(votes, np.random.default_rng(seed)).tolist(), strict=True):
         assert (winner == NO_VOTE and max(row) == 0) or (max(row) > 0 and row[winner] == max(row))
+
+
+def test_who_has_no_vote_of_its_own_names_the_classes_in_turn_beginning_with_another_each():
+    assert stand_in_vote(0, 5, 3).tolist() == [0, 1, 2, 0, 1]
+    assert stand_in_vote(2, 5, 3).tolist() == [2, 0, 1, 2, 0]
+    assert stand_in_vote(3, 5, 3).tolist() == [0, 1, 2, 0, 1]
+    together = count_votes([stand_in_vote(voter, 5, 3) for voter in range(6)], 3)
+    assert together.tolist() == [[2, 2, 2]] * 5, "together they favour none"

@@ -1,9 +1,13 @@
-"""Report: what one run gave, with everything needed to give it again."""
+"""Report: what one run gave, with everything needed to give it again.
+
+`build_report` makes every report: of `FedKTClassifier.fit`, of a simulation and of a live server. It is also the one
+place that knows what a report at level L1 keeps to itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +15,11 @@ import numpy as np
 from fedkt.errors import DataError
 from fedkt.federation import Outcome
 from fedkt.models.prediction import predict_all
-from fedkt.privacy import statement
+from fedkt.privacy import UNITS, Statement, statement
 from fedkt.system.versions import versions as versions
 from fedkt.votes import NO_VOTE, Labels
 
-SHOWN_WEIGHTS = 10
+MOST_WEIGHTS = 10
 """Parties whose weight is named."""
 NO_PRIVACY = str(statement("L0", None))
 
@@ -102,19 +106,147 @@ class Report:
         return "\n".join(lines + [f"  note: {note}" for note in self.notes])
 
 
+@dataclass(frozen=True)
+class RunLog:
+    """What the sides of a run wrote down, as far as its level lets everybody read it, and how long it took."""
+
+    label_accuracy: float | None = None
+    votes: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def followed_by(self, later: RunLog) -> RunLog:
+        """Both parts of a run that was killed in between."""
+        return RunLog(
+            self.label_accuracy if later.label_accuracy is None else later.label_accuracy,
+            later.votes or self.votes,
+            self.notes + later.notes,
+            self.seconds + later.seconds,
+            self.cpu_seconds + later.cpu_seconds,
+        )
+
+
+def run_log(outcome: Outcome, level: str, *, truth: Labels | None = None) -> RunLog:
+    """The log of a run; with the `truth` about the public rows, which only a simulation has, its label accuracy."""
+    return RunLog(
+        None if truth is None else label_accuracy(outcome, truth),
+        vote_figures(outcome),
+        public_notes(outcome, level),
+        outcome.seconds,
+        outcome.cpu_seconds,
+    )
+
+
+def build_report(
+    promise: Statement,
+    log: RunLog,
+    *,
+    notes: Iterable[str] = (),
+    processes: int = 1,
+    laboratory: bool = False,
+    **facts: Any,
+) -> Report:
+    """The report of a run that promises `promise` and left `log`; `facts` are the other fields of a `Report`.
+
+    `notes` follow from public figures and come first. CPU seconds are those of this process, so that they are left out
+    where there were several. Callers give what they have, at every level; what level L1 hides is taken out here, and
+    `laboratory` says that the parties were drawn from a dataset for research (see `hide_parties`).
+    """
+    report = Report(
+        level=promise.level,
+        label_accuracy=log.label_accuracy,
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        privacy=str(promise),
+        privacy_statement=promise.as_dict(),
+        votes=log.votes,
+        notes=(*notes, *log.notes),
+        seconds=log.seconds,
+        cpu_seconds=log.cpu_seconds if processes == 1 else None,
+        versions=versions(),
+        **facts,
+    )
+    return hide_parties(report, laboratory=laboratory) if protects_parties(report.level) else report
+
+
+def protects_parties(level: str) -> bool:
+    """Whether a level protects whole parties, so that what depends on one party's rows leaves only through noise."""
+    return UNITS.get(level) == "party"
+
+
+def hide_parties(report: Report, *, laboratory: bool) -> Report:
+    """The report without what depends on the rows of single parties and did not pass the noise.
+
+    Hidden are a party's rows and accuracy, votes, the parties' rows together, bytes, and the fractions of seconds. What
+    the final model or the noisy labels give (accuracies on rows that are nobody's) has passed the noise and stays, and
+    so does what everybody knows beforehand: the plan, the price, the number of parties. Of notes, see `public_notes`.
+
+    In a laboratory the rows are a dataset's and the noise has a seed, so that the report says itself that it protects
+    nobody: what is measured there of the run as a whole (bytes, seconds, the number of rows) stays, since that is what
+    the run was for. Nothing about a single party does, there as anywhere.
+    """
+    silent = replace(report, party_rows={}, party_accuracy={}, votes={}, history=())
+    if laboratory:
+        return silent
+    return replace(
+        silent,
+        rows={of: count for of, count in report.rows.items() if of != "parties"},
+        bytes_sent=None,
+        bytes_received=None,
+        seconds=float(round(report.seconds)),
+        cpu_seconds=None if report.cpu_seconds is None else float(round(report.cpu_seconds)),
+    )
+
+
+def public_notes(outcome: Outcome, level: str) -> tuple[str, ...]:
+    """What the sides wrote down, the server last, as far as the level lets everybody read it.
+
+    At level L1 what parties wrote stays with them, and of a party that could not vote only this is said. The rest of
+    the server's diary stays: at L1 it looks at nothing but the noisy labels, its ledger, and rows that are nobody's.
+    """
+    parties = () if protects_parties(level) else outcome.parties.values()
+    reasons = silent_parties(outcome)
+    public = public_reasons(reasons, level)
+    words = {reason: public[party] for party, reason in reasons.items()}
+    return (
+        *(note for diary in parties for note in diary.notes),
+        *(words.get(note, note) for note in outcome.server.notes),
+    )
+
+
+def public_reasons(reasons: Mapping[str, str], level: str) -> dict[str, str]:
+    """Why parties could not vote, as everybody may read it.
+
+    At level L1 without the why: an error may quote what a student says about a row.
+    """
+    if not protects_parties(level):
+        return dict(reasons)
+    return {party: f"Party {party!r} does not vote: a student could not be run." for party in reasons}
+
+
+def silent_parties(outcome: Outcome) -> dict[str, str]:
+    """The parties that could not vote, and why, in the server's words."""
+    return outcome.server.vote.silent
+
+
+def vote_figures(outcome: Outcome) -> dict[str, Any]:
+    """How the server's vote went, without the labels themselves."""
+    return outcome.server.vote.figures()
+
+
 def weights_in_words(report: Report) -> str:
     """How much each party weighs in a vote of experts, the heaviest first."""
     weights = sorted(report.votes["weights"].items(), key=lambda each: -each[1])
     most = report.votes.get("largest_shares", {})
-    said = [
+    shares = [
         f"{name} {100 * weight:.1f} %"
         + (f" (of class {most[name][0]} {100 * most[name][1]:.0f} %)" if name in most else "")
-        for name, weight in weights[:SHOWN_WEIGHTS]
+        for name, weight in weights[:MOST_WEIGHTS]
     ]
-    more = f" and {len(weights) - SHOWN_WEIGHTS} more" if len(weights) > SHOWN_WEIGHTS else ""
-    return (
-        f"Weights: {', '.join(said)}{more} (a party's share of a class's rows, mean over the classes, and its largest)."
-    )
+    more = f" and {len(weights) - MOST_WEIGHTS} more" if len(weights) > MOST_WEIGHTS else ""
+    what = "a party's share of a class's rows, mean over the classes, and its largest"
+    return f"Weights: {', '.join(shares)}{more} ({what})."
 
 
 def accuracies(models: Sequence[Any], X: Any, y: Labels) -> tuple[list[float], list[float]]:
@@ -145,17 +277,6 @@ def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
     right = np.concatenate([truth if queries is None else truth[queries] for queries, _ in pairs])
     labelled = given != NO_VOTE
     return float(np.mean(given[labelled] == right[labelled])) if labelled.any() else None
-
-
-def vote_figures(outcome: Outcome) -> dict[str, Any]:
-    """How the server's vote went, without the labels themselves."""
-    return outcome.server.vote.figures()
-
-
-def notes(outcome: Outcome) -> tuple[str, ...]:
-    """What the sides wrote down, the server last."""
-    told = [note for diary in outcome.parties.values() for note in diary.notes]
-    return (*told, *outcome.server.notes)
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:

@@ -274,7 +274,7 @@ def test_a_model_without_weights_is_refused_before_anything_is_trained(name):
     ids=lambda algorithm: algorithm.name,
 )
 def test_impossible_settings_are_refused_before_anything_is_trained(algorithm, monkeypatch):
-    monkeypatch.setattr("fedkt.algorithms.training.fit_group", None)
+    monkeypatch.setattr("fedkt.models.training.fit_group", None)
     with pytest.raises(ConfigurationError):
         simulate(algorithm, parties(), server())
 

@@ -162,6 +162,41 @@ def test_at_l2_every_partition_of_a_party_is_paid_for():
         assert members[0].ledger.price().epsilon == asked.epsilon
 
 
+def test_at_l2_the_ledger_names_the_student_that_labels_were_released_for(tmp_path):
+    member = parties(1, noise_seed=None)[0]
+    member.ledger.file = LedgerFile.open(tmp_path / "north.ledger")
+    FedKT("tree", level="L2", noise=Laplace(0.05), queries=20, partitions=2).party_step(member, None)
+    entries = LedgerFile.open(tmp_path / "north.ledger").entries
+    assert [entry.release.purpose.partition(" (")[0] for entry in entries] == ["student 1", "student 2"]
+
+
+def test_at_l2_a_teacher_is_tried_on_twenty_public_rows_of_each_class_at_least():
+    """However few there are: one that needs more rows than that of a class would stand aside at every subset."""
+    member = replace(parties(1)[0], public=PUBLIC[:7], classes=("a", "b", "c"))
+    FedKT("tree", teacher=Noting(), level="L2", noise=QUIET, queries=5, subsets=1).party_step(member, None)
+    assert Noting.seen[0] == 60
+
+
+@pytest.mark.parametrize("level", ["L0", "L2"])
+def test_only_where_noise_protects_a_record_are_its_values_held_to_those_of_public_rows(level):
+    class Seeing(DecisionTreeClassifier):
+        highest: ClassVar[list[float]] = []
+
+        def fit(self, rows, labels):
+            Seeing.highest.append(float(np.max(rows)))
+            return super().fit(rows, labels)
+
+    member = parties(1)[0]
+    absurd = member.X.copy()
+    absurd[0, 0] = 1e9
+    settings = {"level": "L2", "noise": QUIET, "queries": 5} if level == "L2" else {}
+    algorithm = FedKT("tree", teacher=Seeing(), student="tree", partitions=1, subsets=1, **settings)
+    algorithm.party_step(replace(member, X=absurd), None)
+    # Last of all the one teacher is trained, on the party's rows.
+    held = np.clip(absurd, PUBLIC.min(axis=0), PUBLIC.max(axis=0))
+    assert Seeing.highest[-1] == pytest.approx(1e9 if level == "L0" else held.max())
+
+
 def test_at_l2_a_party_of_two_rows_pays_what_every_other_does():
     algorithm = FedKT("tree", level="L2", noise=Gaussian(3.0), queries=20, subsets=9)
     members = parties(3)
@@ -409,10 +444,9 @@ def test_a_bare_release_takes_away_every_promise():
     ledger = Ledger()
     votes = np.array([[3, 2]])
     rng = np.random.default_rng(0)
-    figures = {"queries": 1, "voters": 5, "classes": 2, "unit": "party", "rng": rng}
-    ledger.release(lambda: votes, Laplace(1.0), **figures)
+    ledger.release(lambda: votes, Release(Laplace(1.0), 1, 5, 2, "party"), rng=rng)
     assert ledger.price().epsilon <= 2.0
-    ledger.release(lambda: votes, None, **figures)
+    ledger.release_bare(lambda: votes, queries=1, voters=5, classes=2, rng=rng)
     with pytest.raises(PrivacyError, match="without noise"):
         ledger.price()
 
@@ -428,25 +462,21 @@ def test_a_bare_release_takes_away_every_promise():
 )
 def test_votes_that_are_not_what_was_paid_for_are_not_released(votes, words):
     with pytest.raises(PrivacyError, match=words):
-        Ledger().release(
-            lambda: np.array(votes),
-            Laplace(1.0),
-            queries=1,
-            voters=5,
-            classes=2,
-            unit="party",
-            rng=np.random.default_rng(0),
-        )
+        Ledger().release(lambda: np.array(votes), Release(Laplace(1.0), 1, 5, 2, "party"), rng=np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("noise", [None, Laplace(1e4)])
 @pytest.mark.parametrize("votes", [[1, 4], [0, 5], [1, 3]])
 def test_as_many_votes_as_there_are_voters_are_released(votes, noise):
-    figures = {"queries": 1, "voters": 5, "classes": 2, "unit": "party", "rng": np.random.default_rng(0)}
-    assert Ledger().release(lambda: np.array([votes]), noise, **figures).tolist() == [1]
+    ledger, rng = Ledger(), np.random.default_rng(0)
+    if noise is None:
+        labels = ledger.release_bare(lambda: np.array([votes]), queries=1, voters=5, classes=2, rng=rng)
+    else:
+        labels = ledger.release(lambda: np.array([votes]), Release(noise, 1, 5, 2, "party"), rng=rng)
+    assert labels.tolist() == [1]
 
 
 def test_more_votes_than_voters_do_not_leave_without_noise_either():
-    figures = {"queries": 2, "voters": 5, "classes": 2, "unit": "party", "rng": np.random.default_rng(0)}
+    figures = {"queries": 2, "voters": 5, "classes": 2, "rng": np.random.default_rng(0)}
     with pytest.raises(PrivacyError, match="More votes were counted"):
-        Ledger().release(lambda: np.array([[2, 3], [2, 4]]), None, **figures)
+        Ledger().release_bare(lambda: np.array([[2, 3], [2, 4]]), **figures)

@@ -82,6 +82,17 @@ def test_a_network_alone_stays_as_it_is(widths):
 
 
 @DEPTHS
+@pytest.mark.parametrize("copies", [1, 3])
+def test_every_weight_shrinks_as_its_prior_says(widths, copies):
+    """By m / (m + σ² / σ0²), the posterior mean of m equal observations."""
+    alone = network(widths)
+    shrunk = copies / (copies + 0.5**2 / 2.0**2)
+    assert_same_network(
+        merged([alone] * copies, prior=Prior(sigma0=2.0, sigma=0.5, gamma=1e-3)), [shrunk * part for part in alone]
+    )
+
+
+@DEPTHS
 def test_networks_that_differ_in_the_order_of_neurons_become_that_network(widths):
     original = network(widths)
     parties = [reordered(original, random_orders(original, seed)) for seed in range(4)]

@@ -88,6 +88,21 @@ def test_a_model_that_cannot_be_sent_is_named():
         pack(Bundle("north", ("a", "b", "c"), (model,)), check_rows=ROWS)
 
 
+def test_class_counts_travel_where_they_are_wanted_and_only_there(bundle):
+    silent = pack(bundle, check_rows=ROWS)
+    telling = pack(replace(bundle, counts=(7, 0, 3)), check_rows=ROWS)
+    assert unpack(telling, source="north.zip", expected=Expected(counts=True, **AGREED)).counts == (7, 0, 3)
+    assert unpack(silent, source="north.zip", expected=Expected(**AGREED)).counts is None
+    with pytest.raises(BundleError, match="does not tell how many rows of each class its party has, as was agreed on"):
+        unpack(silent, source="north.zip", expected=Expected(counts=True, **AGREED))
+    with pytest.raises(BundleError, match="tells how many rows of each class its party has, which nobody asked for"):
+        unpack(telling, source="north.zip", expected=Expected(**AGREED))
+    for wrong in ((7, 3), (7, 0, 3, 0)):
+        data = pack(replace(bundle, counts=wrong), check_rows=ROWS)
+        with pytest.raises(BundleError, match=f"counts rows of {len(wrong)} classes; there are 3"):
+            unpack(data, source="north.zip", expected=Expected(counts=True, **AGREED))
+
+
 def test_a_highly_regular_model_is_not_taken_for_a_zip_bomb():
     from fedkt.models.base import FittedModel
 

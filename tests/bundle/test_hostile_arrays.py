@@ -226,6 +226,7 @@ def test_a_live_server_of_fedkt_refuses_arrays(tmp_path):
     from types import SimpleNamespace
 
     from fedkt.live.inbox import look
+    from fedkt.live.mailbox import file_at
 
     path = tmp_path / "north.fedkt"
     path.write_bytes(GOOD)
@@ -237,7 +238,7 @@ def test_a_live_server_of_fedkt_refuses_arrays(tmp_path):
         names=["north"],
         keys={},
     )
-    arrival = look(plan, path)
+    arrival = look(plan, *file_at(path))
     assert arrival.bundle is None
     assert "none are expected" in arrival.reason
 

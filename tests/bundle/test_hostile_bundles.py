@@ -554,6 +554,87 @@ def test_stored_numbers_above_the_limit_are_refused():
         opened(model, limits=Limits(elements=500))
 
 
+def test_what_is_exactly_as_large_as_allowed_is_read_and_what_is_one_larger_is_not():
+    with zipfile.ZipFile(io.BytesIO(GOOD)) as archive:
+        infos = {info.filename: info for info in archive.infolist()}
+    sizes = {name: info.file_size for name, info in infos.items()}
+    parsed = ModelProto.FromString(members()["models/0.onnx"])
+    exact = {
+        "bundle_bytes": len(GOOD),
+        "member_bytes": sizes["models/0.onnx"],
+        "manifest_bytes": sizes["manifest.json"],
+        "unpacked_bytes": sum(sizes.values()),
+        "nodes": len(parsed.graph.node),
+        "ratio": max(-(-info.file_size // info.compress_size) for info in infos.values()),
+    }
+    assert exact["ratio"] > 1
+    for name, value in exact.items():
+        assert opened(GOOD, limits=Limits(**{name: value})).models
+        with pytest.raises(BundleError):
+            opened(GOOD, limits=Limits(**{name: value - 1}))
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("n_features", [1, 2**24], [0, 2**24 + 1]),
+        ("issue", [1, 2**53], [0, 2**53 + 1]),
+        ("counts", [[0, 2**53]], [[-1, 0], [0, 2**53 + 1]]),
+        ("classes", [[-(2**53), 2**53], ["x" * 200]], [[-(2**53) - 1, 0], [0, 2**53 + 1], ["x" * 201]]),
+        ("party", ["x", "x" * 200], ["", "x" * 201]),
+        ("plan", ["", "a" * 128], ["a" * 129, "a b"]),
+        ("versions", [dict.fromkeys(map(str, range(20)), "1")], [dict.fromkeys(map(str, range(21)), "1")]),
+    ],
+)
+def test_a_manifests_figures_are_read_up_to_their_bounds_and_no_further(field, good, bad):
+    for value in good:
+        said = getattr(peek(with_field(**{field: value}), source="inbox/7.zip"), field)
+        assert said == (tuple(value) if isinstance(value, list) else value)
+    for value in bad:
+        with pytest.raises(BundleError, match=field):
+            peek(with_field(**{field: value}), source="inbox/7.zip")
+
+
+def between(rows=("rows", TensorProto.FLOAT, [None, 3]), label=("label", TensorProto.INT64, [None])):
+    """A harmless graph with these ends."""
+    model = graph()
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info(*rows))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(*label))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        *(({"rows": ("rows", TensorProto.FLOAT, shape)}, r"not \(N, 3\)") for shape in ([None, 4], [5, 3], [3], [])),
+        ({"rows": ("rows", TensorProto.FLOAT, [None, None])}, r"not \(N, 3\)"),
+        ({"rows": ("rows", TensorProto.FLOAT, [None, 3, 1])}, r"not \(N, 3\)"),
+        ({"rows": ("rows", TensorProto.DOUBLE, [None, 3])}, "'rows' is not float32"),
+        ({"rows": ("row", TensorProto.FLOAT, [None, 3])}, "from 'row' to 'label'"),
+        ({"label": ("labels", TensorProto.INT64, [None])}, "from 'rows' to 'labels'"),
+        ({"label": ("label", TensorProto.INT32, [None])}, "'label' is not int64"),
+        *(
+            ({"label": ("label", TensorProto.INT64, shape)}, "'label' is not one label per row")
+            for shape in ([60], [], [None, 1], [60, 1])
+        ),
+    ],
+)
+def test_a_graph_goes_from_the_agreed_rows_to_one_label_for_each(ends, words):
+    assert opened(sent(between())).models
+    with pytest.raises(BundleError, match=words):
+        opened(sent(between(**ends)))
+
+
+def test_a_graph_has_one_input_and_an_output():
+    more, none = between(), between()
+    more.graph.input.append(more.graph.input[0])
+    del none.graph.output[:]
+    with pytest.raises(BundleError, match="2 inputs and 1 outputs, not one of each"):
+        opened(sent(more))
+    with pytest.raises(BundleError, match="1 inputs and 0 outputs, not one of each"):
+        opened(sent(none))
+
+
 def signed_by(name, data=GOOD):
     content = members(data)
     text = content.pop("manifest.json")
@@ -580,6 +661,42 @@ def test_a_manifest_that_was_changed_after_it_was_signed_is_refused():
 def test_a_signature_of_a_party_whose_key_the_plan_does_not_list_is_refused():
     with pytest.raises(BundleError, match="is signed, but the plan lists no key for 'north'"):
         opened(SIGNED, keys={"south": PUBLIC["south"]})
+
+
+def test_a_party_whose_key_the_plan_does_not_list_need_not_sign():
+    received = opened(GOOD, keys={"south": PUBLIC["south"]})
+    assert (received.sender, received.signed) == ("north", False)
+    assert opened(SIGNED, keys=PUBLIC).signed
+    assert not opened(SIGNED).signed, "there was no key to hold it against"
+
+
+@pytest.mark.parametrize(("domain", "first", "last"), [("", 9, 23), ("ai.onnx", 9, 23), ("ai.onnx.ml", 1, 3)])
+def test_operator_sets_are_read_from_their_first_known_version_to_their_last(domain, first, last):
+    other = [("", 17)] if domain == "ai.onnx.ml" else []
+    for version in (first, last):
+        assert opened(sent(graph(opsets=[*other, (domain, version)]))).models
+    for version in (first - 1, last + 1):
+        with pytest.raises(BundleError, match=f"version {version} of operator set"):
+            opened(sent(graph(opsets=[*other, (domain, version)])))
+
+
+@pytest.mark.parametrize("domain", ["ai", "Custom", "ai.onnx.m", "ai.onnx.mm", "ai.onnx.training", "zz"])
+def test_no_name_is_near_enough_to_that_of_an_operator_set(domain):
+    with pytest.raises(BundleError, match=f"the operator set '{domain}'"):
+        opened(sent(graph(opsets=(("ai.onnx.ml", 3), (domain, 9)))))
+    with pytest.raises(BundleError, match=f"the operator '{domain}.ArgMax'"):
+        opened(sent(operator("ArgMax", domain=domain)))
+
+
+@pytest.mark.parametrize(("version", "known"), [(2, False), (3, True), (13, True), (14, False)])
+def test_onnx_versions_3_to_13_are_known(version, known):
+    model = graph()
+    model.ir_version = version
+    if known:
+        assert opened(sent(model)).models
+        return
+    with pytest.raises(BundleError, match=f"ONNX version {version}; versions 3 to 13 are known"):
+        opened(sent(model))
 
 
 def test_one_key_is_tried_whatever_the_number_of_parties(monkeypatch):

@@ -25,7 +25,9 @@ from fedkt.bundle import Bundle, pack
 from fedkt.errors import BundleError, ConfigurationError, DataError, ModelError, PlanError
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.live.final_file import read_final
-from fedkt.live.party import Shelf
+from fedkt.live.inbox import look
+from fedkt.live.mailbox import file_at
+from fedkt.live.shelf import Shelf
 from fedkt.models.exchange import OnnxModel
 from fedkt.plan import read_plan
 from live_federation import FAMILIES, NAMES, build, fedkt, new_plan, party, server
@@ -331,20 +333,16 @@ def test_a_bundle_that_was_zipped_again_is_a_copy_and_silences_nobody(folder):
 
 
 def test_a_bundles_identity_is_the_digest_of_its_manifest(folder):
-    from fedkt.live.inbox import look
-
     plan, path = read_plan(folder / "plan.toml"), folder / "inbox" / "north.fedkt"
     with zipfile.ZipFile(path) as archive:
         expected = hashlib.sha256(archive.read("manifest.json")).hexdigest()
-    assert look(plan, path).identity == expected
+    assert look(plan, *file_at(path)).identity == expected
     path.write_bytes(zipped_again(path.read_bytes()))
-    assert look(plan, path).identity == expected
+    assert look(plan, *file_at(path)).identity == expected
 
 
 def read_bundle_models(path, plan):
-    from fedkt.live.inbox import look
-
-    return look(plan, path).bundle.models
+    return look(plan, *file_at(path)).bundle.models
 
 
 def test_a_party_that_sends_fewer_students_than_agreed_is_refused(folder):

@@ -11,8 +11,7 @@ import pytest
 
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import BundleError, ConfigurationError, DataError, ModelError, PlanError
-from fedkt.live.party import Shelf
-from fedkt.live.shelf import STATE, working_for
+from fedkt.live.shelf import STATE, Shelf, sole_worker
 from fedkt.models.exchange import OnnxModel
 from fedkt.plan import make_plan, parse_plan, read_plan
 from fedkt.system.versions import versions
@@ -37,7 +36,7 @@ def folder(sent, tmp_path):
 
 def test_a_second_process_in_the_same_working_folder_is_refused(folder):
     with (
-        working_for("north", folder / "work"),
+        sole_worker("north", folder / "work"),
         pytest.raises(ConfigurationError, match="Another process is working for 'north' in"),
     ):
         party(folder, "north")
@@ -316,7 +315,7 @@ def test_one_list_of_versions_serves_bundles_reports_and_shelves(folder):
     assert json.loads(server(folder, "--json").out)["versions"] == versions()
     for name in ("fedkt", "python", "numpy", "scikit-learn", "onnx", "onnxruntime", "skl2onnx", "lightgbm"):
         assert name in versions()
-    with working_for("north", folder / "work"):
+    with sole_worker("north", folder / "work"):
         assert not (folder / "work" / STATE).exists()
 
 

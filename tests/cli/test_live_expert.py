@@ -14,8 +14,9 @@ from fedkt.bundle import Expected, pack, unpack
 from fedkt.errors import BundleError, ConfigurationError, DataError, PlanError, PrivacyError
 from fedkt.live.inbox import look
 from fedkt.live.inspection import describe_file
+from fedkt.live.mailbox import file_at
 from fedkt.live.measure import labels_of
-from fedkt.live.party import capped
+from fedkt.live.party import scale_down
 from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.plan import read_plan
@@ -68,7 +69,7 @@ def test_the_plan_says_what_is_told_and_the_report_who_weighs_how_much(federatio
 def test_a_server_knows_from_the_plan_whose_students_are_as_sure_as_they_should_be(federation):
     """The plan says trees, for the south logistic regression and for the west naive Bayes."""
     plan = read_plan(federation / "plan.toml")
-    known = {name: look(plan, federation / "inbox" / f"{name}.fedkt").bundle.calibrated for name in NAMES}
+    known = {name: look(plan, *file_at(federation / "inbox" / f"{name}.fedkt")).bundle.calibrated for name in NAMES}
     assert known == {"north": True, "south": True, "west": False}
 
 
@@ -76,19 +77,19 @@ def test_a_server_knows_it_without_the_libraries_of_the_parties(federation, monk
     plan = read_plan(federation / "plan.toml")
     families = {"north": "boosting", "south": "lightgbm", "west": "mlp"}
     agreed = plan.model_copy(update={"models": plan.models.model_copy(update={"parties": families})})
-    monkeypatch.setattr("fedkt.models.catalogue.find_spec", lambda name: None)
+    monkeypatch.setattr("fedkt.models.families.family.find_spec", lambda name: None)
     assert [agreed.calibrated(name) for name in NAMES] == [True, True, True]
 
 
 def test_a_server_gives_each_party_its_part_of_the_time(federation, monkeypatch):
     monkeypatch.setattr("fedkt.live.inbox.Limits", lambda: Limits(run_cpu_seconds=300))
-    (student,) = look(read_plan(federation / "plan.toml"), federation / "inbox" / "north.fedkt").bundle.models
+    (student,) = look(read_plan(federation / "plan.toml"), *file_at(federation / "inbox" / "north.fedkt")).bundle.models
     assert student.limits.party_cpu_seconds == 100
 
 
 def test_a_bundle_with_counts_can_be_looked_into(federation):
     for more in ((), (federation / "plan.toml",)):
-        seen = describe_file(federation / "inbox" / "north.fedkt", *map(read_plan, more))
+        seen = describe_file(*file_at(federation / "inbox" / "north.fedkt"), *map(read_plan, more))
         assert sum(seen["counts"]) == 60
         assert "refused" not in seen["models"][0]
 
@@ -189,7 +190,7 @@ def test_at_level_l2_counts_are_claimed_paid_for_and_checked(tmp_path):
     assert plan.budget >= plan.price().epsilon
     with pytest.raises(PlanError, match="count_sigma is missing, the noise on class counts"):
         parse_plan(b"".join(line for line in plan_lines(tmp_path) if b"count_sigma =" not in line), "plan.toml")
-    said, sigma = " ".join(plan.explain().split()), plan.count_noise().sigma
+    said, sigma = " ".join(plan.explain().split()), plan.privacy.count_sigma
     assert "on 20 released labels" in said
     assert f"class counts leave, with Gaussian noise (sigma {sigma:.4g} rows)" in said
     assert "on the winning labels" in said
@@ -227,11 +228,11 @@ def test_a_party_with_more_rows_than_it_may_tell_of_is_told_before_it_trains(tmp
 
 @pytest.mark.parametrize("counts", [(70, 20), (61, 0), (60, 0), (3, 4)])
 def test_noise_never_makes_a_party_tell_of_more_rows_than_it_may(counts):
-    told = capped(counts, 60)
+    told = scale_down(counts, 60)
     assert sum(told) <= 60
     assert told == counts or sum(counts) > 60
-    assert capped(counts, None) == counts
-    assert capped(None, 60) is None
+    assert scale_down(counts, None) == counts
+    assert scale_down(None, 60) is None
 
 
 def test_an_epsilon_is_also_a_budget(tmp_path):
@@ -278,7 +279,7 @@ def test_without_counts_nothing_but_a_student_travels(tmp_path):
     with pytest.raises(BundleError, match="refused"):
         unpack(data, source="north", expected=Expected(**agreed))
     for more in ((), (tmp_path / "plan.toml",)):
-        seen = describe_file(tmp_path / "inbox" / "north.fedkt", *map(read_plan, more))
+        seen = describe_file(*file_at(tmp_path / "inbox" / "north.fedkt"), *map(read_plan, more))
         assert "refused" not in seen["models"][0]
     made = json.loads(server(tmp_path, "--test", tmp_path / "test.csv", "--json").out)
     assert made["accuracy"] > 0.85

@@ -18,7 +18,8 @@ from fedkt.errors import BundleError, ConfigurationError, FedKTError, PlanError,
 from fedkt.live.claims import claim_fault
 from fedkt.live.inbox import look
 from fedkt.live.kept_noise import KeptNoise
-from fedkt.live.party import Shelf
+from fedkt.live.mailbox import file_at
+from fedkt.live.shelf import Shelf
 from fedkt.plan import parse_plan, read_plan
 from fedkt.privacy import Gaussian, Laplace, Release
 from fedkt.privacy.accountant import price
@@ -275,7 +276,7 @@ def test_a_claim_of_fewer_voters_is_priced_by_whichever_costs_more(two):
     new_plan(two, "--force", *LAPLACE_L2, "--subsets", "6", "--budget", "9")
     party(two, "north", "--ledger", two / "fresh")
     plan = read_plan(two / "plan.toml")
-    claim = look(plan, two / "inbox" / "north.fedkt").bundle.claim
+    claim = look(plan, *file_at(two / "inbox" / "north.fedkt")).bundle.claim
     six, five = (price(Release(Laplace(0.1), 40, voters, 2, "record"), 1e-5).epsilon for voters in (6, 5))
     assert six < five
     fewer = claim.model_copy(update={"voters": 5})
@@ -305,7 +306,7 @@ def test_a_claim_that_does_not_hold_is_refused(two, change, words):
     plan = read_plan(two / "plan.toml")
     rows = plan.columns.encode(plan.read_public(two / "public.csv"))
     path = two / "inbox" / "north.fedkt"
-    bundle = look(plan, path).bundle
+    bundle = look(plan, *file_at(path)).bundle
     forged = None if change is None else bundle.claim.model_copy(update=change)
     path.write_bytes(pack(replace(bundle, claim=None), check_rows=rows, claim=forged))
     with pytest.raises(BundleError, match=words):
@@ -325,7 +326,7 @@ def test_a_claim_that_does_not_hold_is_refused(two, change, words):
 def test_a_claim_whose_total_cannot_be_is_refused(two, change, words):
     plan = read_plan(two / "plan.toml")
     path = two / "inbox" / "north.fedkt"
-    bundle = look(plan, path).bundle
+    bundle = look(plan, *file_at(path)).bundle
     forged = bundle.claim.model_copy(update=change)
     rows = plan.columns.encode(plan.read_public(two / "public.csv"))
 
@@ -340,16 +341,16 @@ def test_a_claim_whose_total_cannot_be_is_refused(two, change, words):
 
 def test_a_claim_of_fewer_releases_than_its_own_run_is_refused(two):
     plan = read_plan(two / "plan.toml").model_copy(update={"partitions": 2})
-    claim = look(read_plan(two / "plan.toml"), two / "inbox" / "north.fedkt").bundle.claim
+    claim = look(read_plan(two / "plan.toml"), *file_at(two / "inbox" / "north.fedkt")).bundle.claim
     assert "counts 1 releases, fewer than the 2" in claim_fault(plan, claim.model_copy(update={"partitions": 2}))
 
 
 def test_a_claim_has_no_place_at_a_level_without_noise_at_the_parties(one, record_level):
     plan = read_plan(one / "plan.toml")
     rows = plan.columns.encode(plan.read_public(one / "public.csv"))
-    claim = look(read_plan(record_level / "plan.toml"), record_level / "inbox" / "north.fedkt").bundle.claim
+    claim = look(read_plan(record_level / "plan.toml"), *file_at(record_level / "inbox" / "north.fedkt")).bundle.claim
     path = one / "inbox" / "north.fedkt"
-    path.write_bytes(pack(look(plan, path).bundle, check_rows=rows, claim=claim))
+    path.write_bytes(pack(look(plan, *file_at(path)).bundle, check_rows=rows, claim=claim))
     with pytest.raises(BundleError, match="makes a privacy claim, but at level L1"):
         server(one)
 
@@ -363,7 +364,7 @@ def test_at_L1_the_report_says_nothing_about_votes_and_the_final_model_says_what
     assert (report["votes"], report["party_accuracy"], report["bytes_sent"]) == ({}, {}, None)
     text = (one / "result" / "report.json").read_text()
     # The final model is what is released: its own digest may stand there, those of bundles may not.
-    sent = [look(read_plan(one / "plan.toml"), one / "inbox" / f"{name}.fedkt") for name in NAMES]
+    sent = [look(read_plan(one / "plan.toml"), *file_at(one / "inbox" / f"{name}.fedkt")) for name in NAMES]
     digests = [digest for each in sent for digest in (each.sha256, each.identity)]
     for word in ("agreement", "abstention_", "unlabelled", '"ties"', '"sha256"', *digests):
         assert word not in text
@@ -396,7 +397,7 @@ def test_a_server_killed_before_it_wrote_anything_goes_on_without_paying_again(o
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as broken:
-        broken.setattr("fedkt.live.server.write_final", dies)
+        broken.setattr("fedkt.live.result.write_final", dies)
         with pytest.raises(AssertionError, match="power cut"):
             server(one)
     assert len(entries(one / LEDGER)) == 1
@@ -450,11 +451,11 @@ def test_two_servers_with_the_same_noise_do_not_both_give_labels(tmp_path):
 
 
 def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch):
-    from fedkt.privacy import book
+    from fedkt.privacy import ledger_file
 
-    monkeypatch.setattr(book, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_file, "LOCK_SECONDS", 0.05)
     noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
-    with book.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
+    with ledger_file.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
         noise.hold("b" * 64)
     assert not (tmp_path / "noise").exists()
 
@@ -488,9 +489,9 @@ def test_a_ledger_where_there_is_no_noise_is_refused(party_level, record_level):
 
 def failing(monkeypatch, *answers):
     """Students of south that answer so, one after the other; the others are honest. How many rows each run had."""
-    from fedkt.algorithms import fedkt as algorithm
+    from fedkt.algorithms.voting import base
 
-    honest, asked, left = algorithm.predict_all, [], list(answers)
+    honest, asked, left = base.predict_all, [], list(answers)
 
     def predict(models, rows):
         asked.append(len(rows))
@@ -498,7 +499,7 @@ def failing(monkeypatch, *answers):
             return [said]
         return honest(models, rows)
 
-    monkeypatch.setattr(algorithm, "predict_all", predict)
+    monkeypatch.setattr(base, "predict_all", predict)
     return asked
 
 
@@ -642,6 +643,16 @@ def test_at_L1_sizes_are_not_shown_and_times_are_whole_seconds(one):
     report = json.loads((one / "result" / "report.json").read_text())
     assert report["seconds"] == int(report["seconds"])
     assert report["cpu_seconds"] == int(report["cpu_seconds"])
+
+
+def test_at_L1_a_party_hears_that_it_has_few_rows_and_the_servers_report_does_not_tell(one):
+    lines = (one / "south.csv").read_text().splitlines(keepends=True)
+    (one / "south.csv").write_text("".join(lines[:4]))
+    assert "'south' has 3 rows, fewer than 5 subsets" in " ".join(party(one, "south").err.split())
+    server(one)
+    report = json.loads((one / "result" / "report.json").read_text())
+    assert not any("south" in note for note in report["notes"])
+    assert (report["rows"], report["party_rows"]) == ({"public": 100}, {})
 
 
 def test_a_party_of_two_rows_is_told_which_subsets_vote_by_the_fixed_rule(two):
@@ -814,3 +825,13 @@ def test_a_plan_with_a_large_delta_or_a_scale_that_no_noise_has_is_told(two):
     for sigma in ("1e300", "1e-300"):
         with pytest.raises(FedKTError, match="sigma of gaussian noise"):
             new_plan(two, "--force", *GAUSSIAN[:5], sigma, "--queries", "30")
+
+
+def test_a_server_at_L2_does_not_take_parties_for_records_when_it_warns_of_delta(two):
+    """It knows how many parties there are, and of nobody's rows how many."""
+    new_plan(two, "--force", *GAUSSIAN, "--delta", "0.5")
+    for name in NAMES:
+        party(two, name, "--ledger", two / f"{name}.another.ledger")
+    notes = json.loads(server(two, "--json").out)["notes"]
+    assert not any("larger than one in" in note for note in notes)
+    assert any("delta 0.5 is a chance of 0.5 that nothing at all is protected" in note for note in notes)

@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -171,7 +172,7 @@ def test_an_audit_without_noise_is_broken():
 def spend(path, *releases):
     ledger_file = LedgerFile.open(path)
     for who, purpose, release in releases:
-        ledger_file.append(Spending.of(release, who=who, purpose=purpose))
+        ledger_file.append(Spending(who=who, release=replace(release, purpose=purpose)))
     return ledger_file
 
 

@@ -196,6 +196,22 @@ def test_the_data_dependent_figure_is_printed_as_confidential_and_stored_nowhere
     assert set(json.loads(plain.stdout)) == set(json.loads(done.stdout))
 
 
+def test_at_L1_neither_the_report_nor_its_page_tells_of_a_single_party(tmp_path):
+    # Of twenty parties drawn from Dirichlet(0.5), some have fewer than 30 rows.
+    words = ("simulate", "digits", "--model", "tree", "--algorithm", "fedkt", "--parties", "20", "--subsets", "30")
+    noise = ("--partitions", "1", "--level", "L1", "--sigma", "3", "--queries", "20")
+    bare = json.loads(fedkt(*words, "--json", cwd=tmp_path).stdout)
+    assert any("rows, fewer than 30 subsets" in note for note in bare["notes"])
+    hidden = json.loads(fedkt(*words, *noise, "--json", "--bytes", "--report", "seen.html", cwd=tmp_path).stdout)
+    assert hidden["notes"] == []
+    assert (hidden["party_rows"], hidden["party_accuracy"], hidden["votes"], hidden["history"]) == ({}, {}, {}, [])
+    page = (tmp_path / "seen.html").read_text()
+    assert "party 1" not in page
+    # What the researcher measures of the whole run stays.
+    assert hidden["rows"] == bare["rows"]
+    assert None not in (hidden["accuracy"], hidden["label_accuracy"], hidden["bytes_sent"])
+
+
 @pytest.mark.parametrize(
     ("algorithm", "level", "release"),
     [

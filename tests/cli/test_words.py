@@ -83,7 +83,8 @@ def test_a_bundle_of_another_plan_is_refused_for_its_plan_and_not_for_what_follo
 
 def test_more_models_than_agreed_on_are_refused_before_any_is_unpacked(sent, tmp_path, monkeypatch):
     from fedkt.bundle.archive import Archive
-    from fedkt.live.inbox import judge, limits_for
+    from fedkt.live.arrivals import judge
+    from fedkt.live.inbox import limits_for
 
     new_plan(sent, "--partitions", "1", "-o", tmp_path / "plan.toml")
     plan, data = read_plan(tmp_path / "plan.toml"), (sent / "inbox" / "north.fedkt").read_bytes()

@@ -13,14 +13,14 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.cut import cut_by_identity
+from fedkt.algorithms.lesson import cut_by_identity
 from fedkt.data.table import read_table
 from fedkt.data.values import identities_of
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party
 from fedkt.live.records import follows_classes
 from fedkt.models.base import within
-from fedkt.models.catalogue import MODELS, ONLY_IMAGES
+from fedkt.models.catalogue import MODELS
 from fedkt.models.ensemble import TrainingTask, fit_and_ask
 from fedkt.privacy import Gaussian, Ledger
 from one_record import KINDS, OWN_IDENTITIES, planned, played, records_for
@@ -32,7 +32,7 @@ IMAGES = ("image folder", "idx")
 
 def fits(kind, family, change):
     """Whether the family reads such rows, and the change is one that the adjacency of such a file allows."""
-    if family in ONLY_IMAGES and kind not in IMAGES:
+    if MODELS[family].only_images and kind not in IMAGES:
         return False
     return change in ("replaced", "relabelled") or kind in OWN_IDENTITIES
 
@@ -42,7 +42,7 @@ def cases():
     for kind in KINDS:
         for family in MODELS:
             chosen = kind == "csv with ids" or family == "tree" or (kind, family) in SLOW
-            if chosen and (family not in ONLY_IMAGES or kind in IMAGES):
+            if chosen and (not MODELS[family].only_images or kind in IMAGES):
                 yield kind, family
 
 

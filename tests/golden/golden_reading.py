@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from command_line import fedkt
-from fedkt.lab.private_tables import load_rows, paper_table
 from fedkt.lab.results import read_lines, stored
-from fedkt.lab.tables import hospitals_table
-from fedkt.lab.tuning import best_settings
 from fedkt.live.inbox import look
+from fedkt.live.mailbox import FolderMailbox
 from fedkt.models.prediction import predict_all, probabilities_of_all
-from fedkt.paper.private_curve import curve_of
-from fedkt.paper.private_curve_tables import point_table
 from fedkt.plan import read_plan
 from fedkt.system.versions import versions
+from paper.markdown import in_bold, markdown
+from paper.private_curve import curve_of
+from paper.private_tables import EXACT, curve_table, setting_rows, settings_table
+from paper.tables import hospitals_table
+from paper.tuning import best_settings
 
 
 def told(*words):
@@ -35,7 +36,7 @@ def plan_in(path):
 
 def bundle_in(path, plan):
     """The Bundle in a file, as the plan's server takes it; refused, it is an error here."""
-    arrival = look(plan, Path(path))
+    arrival = look(plan, FolderMailbox(Path(path).parent), Path(path).name)
     assert not arrival.reason, arrival.reason
     return arrival.bundle
 
@@ -58,10 +59,11 @@ def runs_in(path):
 
 def tables_of(folder):
     """What is made of the kept lines that are no runs."""
+    levels = in_bold(settings_table(setting_rows(folder / "private-levels.jsonl"), "L1"), EXACT)
     return {
-        "heart-hospitals.jsonl": hospitals_table(folder / "heart-hospitals.jsonl"),
-        "private-levels.jsonl": paper_table(load_rows(folder / "private-levels.jsonl"), "L1"),
-        "private-curve.jsonl": point_table(curve_of(folder)),
+        "heart-hospitals.jsonl": markdown(hospitals_table(folder / "heart-hospitals.jsonl")),
+        "private-levels.jsonl": markdown(levels, spaced=True),
+        "private-curve.jsonl": markdown(curve_table(curve_of(folder)), spaced=True),
         "tuning.jsonl": best_settings(read_lines(folder / "tuning.jsonl"), "mnist"),
     }
 

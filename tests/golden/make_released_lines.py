@@ -43,7 +43,6 @@ def tables_of(folder):
     from fedkt.experiments.results import read_lines
     from fedkt.experiments.tables import hospitals_table
     from fedkt.experiments.tuning import best_settings
-
     from fedkt.paper.private_curve import curve_of
     from fedkt.paper.private_curve_tables import point_table
 

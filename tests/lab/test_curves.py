@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 from test_traffic import run
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.curves import accuracy_curves, check_curve, draw_curves, save_curves
+from fedkt.lab.curves import accuracy_curves, check_curve, draw_curves
 from fedkt.lab.setting import Setting
 from fedkt.lab.svg import drawing
 from fedkt.lab.traffic import Curve, curves
@@ -74,7 +74,7 @@ def test_bytes_over_a_wide_range_are_drawn_by_powers_of_ten() -> None:
 
 
 def test_the_picture_says_in_words_what_it_shows() -> None:
-    told = ElementTree.fromstring(accuracy_curves(RUNS)).findtext("{http://www.w3.org/2000/svg}desc")
+    told = ElementTree.fromstring(accuracy_curves(RUNS).svg()).findtext("{http://www.w3.org/2000/svg}desc")
     assert told == (
         "FedAvg: 80.0 ± 0.0 % after 3 rounds and 6.0 MB; FedKT: 60.0 % in one round and 2.0 MB; "
         "Solo: 30.0 % in one round."
@@ -83,7 +83,7 @@ def test_the_picture_says_in_words_what_it_shows() -> None:
 
 def test_an_algorithm_nobody_knows_stays_text() -> None:
     evil = "<script>alert(1)</script>"
-    svg = accuracy_curves([run(evil, [0.2, 0.5])])
+    svg = accuracy_curves([run(evil, [0.2, 0.5])]).svg()
     assert "<script" not in svg
     ElementTree.fromstring(svg)
 
@@ -93,7 +93,7 @@ def test_a_curve_is_saved_by_the_ending_of_its_name_and_the_same_each_time(
     tmp_path: Path, ending: str, opening: bytes
 ) -> None:
     for name in ("a", "b"):
-        save_curves(tmp_path / f"{name}.{ending}", RUNS)
+        accuracy_curves(RUNS).save(tmp_path / f"{name}.{ending}")
     first = (tmp_path / f"a.{ending}").read_bytes()
     assert first.startswith(opening)
     assert first == (tmp_path / f"b.{ending}").read_bytes()

@@ -12,13 +12,11 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.figures import (
-    accuracy_bars,
+from fedkt.lab.figures import accuracy_bars, vote_histograms
+from fedkt.lab.partition_figure import (
     partition_bubbles,
     round_down,
     rows_by_party,
-    save_partition,
-    vote_histograms,
     without_shared_word,
 )
 from fedkt.lab.results import Summary
@@ -57,20 +55,20 @@ def test_rows_are_counted_per_party_and_class() -> None:
 
 
 def test_the_bubble_plot_says_in_words_who_is_small_and_who_lacks_a_class() -> None:
-    told = description(partition_bubbles(OWNERS, Y, ["no", "yes"]))
+    told = description(partition_bubbles(OWNERS, Y, ["no", "yes"]).svg())
     assert "3 parties, 2 classes, 6 rows" in told
     assert "Fewest rows: west with 1; most: south with 3." in told
     assert "without any row of some class: 2." in told
 
 
 def test_few_parties_have_their_numbers_of_rows_written_out() -> None:
-    written = texts(partition_bubbles(OWNERS, Y, ["no", "yes"]))
+    written = texts(partition_bubbles(OWNERS, Y, ["no", "yes"]).svg())
     assert {"north", "south", "west", "no", "yes", "3"} <= set(written)
 
 
 def test_the_area_of_a_bubble_grows_with_the_rows() -> None:
     owners, y = np.repeat(["a", "b"], [400, 100]), np.zeros(500, dtype=int)
-    svg = partition_bubbles(owners, y, ["only"])
+    svg = partition_bubbles(owners, y, ["only"]).svg()
     shapes = re.findall(r'PathCollection_\d+">\s*<defs>\s*<path id="[^"]*" d="M 0 ([\d.]+)', svg)
     small, large = sorted(float(radius) for radius in shapes)
     assert large / small == pytest.approx(2.0, rel=0.01)
@@ -79,7 +77,7 @@ def test_the_area_of_a_bubble_grows_with_the_rows() -> None:
 @pytest.mark.parametrize("parties", [1, 4, 50, 200, 1000])
 def test_any_number_of_parties_gives_a_picture_of_bounded_size(parties: int) -> None:
     owners = np.array([f"party {number:04d}" for number in range(parties)] * 4)
-    svg = partition_bubbles(owners, np.repeat([0, 1, 2, 3], parties), list("abcd"))
+    svg = partition_bubbles(owners, np.repeat([0, 1, 2, 3], parties), list("abcd")).svg()
     _, _, width, height = (float(number) for number in (ElementTree.fromstring(svg).get("viewBox") or "").split())
     assert width == 576
     assert height < 1400
@@ -94,7 +92,7 @@ def test_the_word_all_parties_share_is_written_once() -> None:
 
 def test_a_hostile_party_name_stays_text() -> None:
     names = ["<script>alert(1)</script>", "$\\frac{", 'id="x" href="#y"', "a\x00b\u202e", "</text>", "]]>&amp;"]
-    svg = partition_bubbles(np.array(names), np.zeros(len(names), dtype=int), ["<b>"])
+    svg = partition_bubbles(np.array(names), np.zeros(len(names), dtype=int), ["<b>"]).svg()
     assert "<script" not in svg
     written = texts(svg)
     assert "<b>" in written
@@ -104,14 +102,14 @@ def test_a_hostile_party_name_stays_text() -> None:
 
 
 def test_the_same_numbers_give_the_same_bytes_and_no_date() -> None:
-    first, second = (partition_bubbles(OWNERS, Y, ["no", "yes"]) for _ in range(2))
+    first, second = (partition_bubbles(OWNERS, Y, ["no", "yes"]).svg() for _ in range(2))
     assert first == second
     assert "<metadata" not in first
     assert "<style" not in first
 
 
 def test_ids_of_two_pictures_on_one_page_do_not_clash() -> None:
-    first, second = partition_bubbles(OWNERS, Y, ["no", "yes"]), vote_histograms(votes())
+    first, second = partition_bubbles(OWNERS, Y, ["no", "yes"]).svg(), vote_histograms(votes()).svg()
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (first, second)]
     assert ids[0]
     assert not ids[0] & ids[1]
@@ -120,7 +118,7 @@ def test_ids_of_two_pictures_on_one_page_do_not_clash() -> None:
 
 
 def test_the_vote_picture_says_ties_and_unlabelled_rows_in_words() -> None:
-    svg = vote_histograms(votes(unlabelled=3, ties=44))
+    svg = vote_histograms(votes(unlabelled=3, ties=44)).svg()
     told = "Of 10 public rows, 3 got no vote and no label; 44 had a tie, broken at random."
     assert told in texts(svg)
     # Bins at their middles: (8 · 0.975 + 2 · 0.525) / 10 = 0.885.
@@ -132,7 +130,7 @@ def test_accuracies_are_written_with_their_spread() -> None:
         Summary("fedkt", (0, 1, 2), (0.842, 0.005), (0.76, 0.01), None, 1.0, None),
         Summary("solo", (0,), (0.79, 0.0), (0.7, 0.0), None, 1.0, None),
     ]
-    svg = accuracy_bars(summaries)
+    svg = accuracy_bars(summaries).svg()
     assert {"FedKT", "Solo", "84.2", "79.0", "76.0", "70.0"} <= set(texts(svg))
     assert "FedKT: accuracy 84.2% ± 0.5, balanced accuracy 76.0% ± 1.0; Solo: accuracy 79.0%" in description(svg)
 
@@ -146,14 +144,14 @@ def test_round_sizes_for_the_legend(value: float, expected: int) -> None:
 def test_a_partition_is_saved_by_the_ending_of_its_name(tmp_path: Path, ending: str, opening: bytes) -> None:
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
     for path in (first, second):
-        save_partition(path, OWNERS, Y, ["no", "yes"])
+        partition_bubbles(OWNERS, Y, ["no", "yes"]).save(path)
     assert first.read_bytes().startswith(opening)
     assert first.read_bytes() == second.read_bytes()
 
 
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"\.png, \.svg or \.pdf, got 'a\.gif'"):
-        save_partition(tmp_path / "a.gif", OWNERS, Y, ["no", "yes"])
+        partition_bubbles(OWNERS, Y, ["no", "yes"]).save(tmp_path / "a.gif")
 
 
 def test_a_class_outside_the_list_is_refused() -> None:
@@ -165,5 +163,5 @@ def test_drawing_leaves_the_users_matplotlib_settings_alone() -> None:
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    partition_bubbles(OWNERS, Y, ["no", "yes"])
+    partition_bubbles(OWNERS, Y, ["no", "yes"]).svg()
     assert dict(mpl.rcParams) == before

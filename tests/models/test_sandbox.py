@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -178,6 +179,48 @@ def test_whoever_was_slow_is_named_and_the_others_vote(good):
 @pytest.mark.parametrize(("parties", "seconds"), [(1, 600), (24, 600), (25, 576), (1_000, 14), (100_000, 1)])
 def test_a_party_has_an_equal_part_of_what_a_vote_may_take(parties, seconds):
     assert Limits().share_of(parties).party_cpu_seconds == seconds
+
+
+def test_what_a_received_bundle_may_take_changes_on_purpose_only():
+    assert asdict(Limits()) == {
+        "bundle_bytes": 268_435_456,
+        "member_bytes": 67_108_864,
+        "manifest_bytes": 1_048_576,
+        "unpacked_bytes": 1_073_741_824,
+        "models": 1_000,
+        "arrays": 1_000,
+        "ratio": 100,
+        "nodes": 2_000,
+        "fields": 200_000,
+        "elements": 16_777_216,
+        "tree_nodes": 2_000_000,
+        "tree_depth": 2_000,
+        "memory_bytes": 2_147_483_648,
+        "cpu_seconds": 120,
+        "wall_seconds": 300.0,
+        "party_cpu_seconds": 600,
+        "run_cpu_seconds": 14_400,
+        "run_bytes": 4_000_000_000,
+        "shared": False,
+    }
+
+
+def test_gigabytes_are_thousand_millions_of_bytes_and_hours_have_3600_seconds():
+    unchanged = Limits()
+    more = unchanged.allowing(gigabytes=2.5, cpu_hours=0.5)
+    assert (more.run_bytes, more.run_cpu_seconds) == (2_500_000_000, 1_800)
+    assert unchanged.allowing(gigabytes=2.5).run_cpu_seconds == unchanged.run_cpu_seconds == 14_400
+    assert unchanged.allowing(cpu_hours=0.5).run_bytes == unchanged.run_bytes == 4_000_000_000
+
+
+def test_a_share_of_the_memory_bounds_a_bundle_only_where_it_is_less_than_any_may_have():
+    limits = Limits(run_bytes=4_000, unpacked_bytes=1_000, bundle_bytes=900, manifest_bytes=50)
+    assert limits.share_of(4) == limits.share_of(1)
+    assert (limits.share_of(4).unpacked_bytes, limits.share_of(4).shared) == (1_000, False)
+    fifth = limits.share_of(5)
+    assert (fifth.unpacked_bytes, fifth.bundle_bytes, fifth.shared) == (800, 850, True)
+    assert limits.advice == limits.share_of(4).advice == ""
+    assert "--memory" in fifth.advice
 
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="macOS does not enforce a limit on memory")

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from fedkt.errors import ModelError
 from fedkt.models.base import fit_model
 from fedkt.models.ensemble import learns_distributions
-from fedkt.models.soft import fit_soft, weighing
+from fedkt.models.soft import fit_soft, row_weight
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 2)).astype(np.float32)
@@ -40,9 +40,9 @@ def test_the_shares_are_learned(estimator):
 
 
 def test_how_weights_are_called():
-    assert weighing(LogisticRegression()) == ("sample_weight", 1.0)
-    assert weighing(make_pipeline(StandardScaler(), GaussianNB())) == ("gaussiannb__sample_weight", 1.0)
-    assert weighing(RandomForestClassifier()) == ("sample_weight", 100.0)
+    assert row_weight(LogisticRegression()) == ("sample_weight", 1.0)
+    assert row_weight(make_pipeline(StandardScaler(), GaussianNB())) == ("gaussiannb__sample_weight", 1.0)
+    assert row_weight(RandomForestClassifier()) == ("sample_weight", 100.0)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fedkt.models.onnx_rules import check_graph
 from fedkt.models.prediction import has_probabilities, probabilities_of_all
 from fedkt.models.sandbox import ask_models
 
-FAMILIES = [name for name in MODELS if name not in ("cnn", "svm")]
+FAMILIES = [name for name, family in MODELS.items() if family.probabilities and not family.only_images]
 
 
 def run_soft_models(models, rows, *, n_classes):

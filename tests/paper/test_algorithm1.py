@@ -1,6 +1,7 @@
 """The product equals Algorithm 1 as it stands in the paper."""
 
 import numpy as np
+from algorithm1 import fedkt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
@@ -9,7 +10,6 @@ from fedkt.algorithms import FedKT
 from fedkt.algorithms.lesson import CUT, TIES
 from fedkt.federation import Party, Server, simulate
 from fedkt.votes import NO_VOTE
-from paper.algorithm1 import fedkt
 
 TEACHER = DecisionTreeClassifier(max_depth=1, random_state=0)
 STUDENT = DecisionTreeClassifier(max_depth=2, random_state=0)

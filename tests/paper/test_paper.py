@@ -1,4 +1,4 @@
-"""Plans, their tables beside the paper's numbers, and the verbs about them, on a small dataset that is always there."""
+"""Experiments, their tables beside the paper's numbers, and the verbs about them, on a dataset that is always there."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fedkt.cli import app
 from fedkt.data import DATASETS
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.lab.setting import fingerprint
-from fedkt.paper import private_levels
-from fedkt.paper.markdown import table_in_markdown, verdicts_in_markdown
-from fedkt.paper.outcome import BETTER, WITHIN, WORSE, Cell, known_runs, table_of, verdicts
-from fedkt.paper.page import private_part, write_paper_page
-from fedkt.paper.plans import read_plan, read_plans
-from fedkt.paper.private_federations import PartyNoise, ServerNoise
-from fedkt.paper.work import tables
 from fedkt.report import Report
+from paper.__main__ import app
+from paper.comparison import comparison_table, tables_beside, verdicts_in_words
+from paper.experiment import read_experiment, read_experiments
+from paper.markdown import markdown
+from paper.outcome import BETTER, WITHIN, WORSE, Cell, known_runs, read_expected, table_of, verdicts
+from paper.page import private_section, write_paper_page
+from paper.private_federations import PartyNoise, ServerNoise
+from paper.private_levels import LEVELS
+from paper.private_study import QUICK, group_runs, paper_settings
+from paper.work import result_tables
+from paper.workplace import Workplace
 
 REPOSITORY = Path(__file__).parents[2]
-PLAN = """
+EXPERIMENT = """
 title = "Number of subsets t"
 where = "the appendix"
 across = "subsets"
@@ -47,8 +50,8 @@ spread = 1.0
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "plans").mkdir()
-    (tmp_path / "plans" / "subsets.toml").write_text(PLAN)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "subsets.toml").write_text(EXPERIMENT)
     (tmp_path / "expected.toml").write_text(EXPECTED)
     (tmp_path / "epsilon_rows.csv").write_text((REPOSITORY / "paper" / "epsilon_rows.csv").read_text())
     return tmp_path
@@ -76,26 +79,26 @@ def report(accuracy: float, seed: int) -> Report:
 
 
 def known(folder: Path, accuracies: dict[str, list[float]]) -> dict[str, Report]:
-    plan = read_plans(folder)["subsets"]
+    experiment = read_experiments(folder)["subsets"]
     found = {}
-    for run in plan.runs():
+    for run in experiment.runs():
         values = accuracies.get(run.column, [])
         if run.setting.seed < len(values):
             found[fingerprint(run.setting)] = report(values[run.setting.seed], run.setting.seed)
     return found
 
 
-def test_a_plan_sweeps_its_lists_over_its_seeds(folder):
-    plan = read_plans(folder)["subsets"]
-    assert [(run.setting.subsets, run.setting.seed) for run in plan.runs()] == [(1, 0), (2, 0), (1, 1), (2, 1)]
-    assert len(plan.runs(seeds=5)) == 10
-    assert [(run.row, run.column, run.setting.seed) for run in plan.runs(quick=True)] == [("digits", "2", 0)]
+def test_an_experiment_sweeps_its_lists_over_its_seeds(folder):
+    experiment = read_experiments(folder)["subsets"]
+    assert [(run.setting.subsets, run.setting.seed) for run in experiment.runs()] == [(1, 0), (2, 0), (1, 1), (2, 1)]
+    assert len(experiment.runs(seeds=5)) == 10
+    assert [(run.row, run.column, run.setting.seed) for run in experiment.runs(quick=True)] == [("digits", "2", 0)]
 
 
 def test_a_block_may_name_its_column(folder):
-    path = folder / "plans" / "subsets.toml"
-    path.write_text(PLAN.replace("subsets = [1, 2]", 'partition = "even"\ncolumn = "even"'))
-    assert {run.column for run in read_plan(path).runs()} == {"even"}
+    path = folder / "experiments" / "subsets.toml"
+    path.write_text(EXPERIMENT.replace("subsets = [1, 2]", 'partition = "even"\ncolumn = "even"'))
+    assert {run.column for run in read_experiment(path).runs()} == {"even"}
 
 
 @pytest.mark.parametrize(
@@ -108,26 +111,26 @@ def test_a_block_may_name_its_column(folder):
         ('dataset = "digits"', 'dataset = "nowhere"', "no dataset 'nowhere'"),
         ('dataset = "digits"', "", "names no dataset"),
         ("[[runs]]", "[runs]", r"begin with \[\[runs\]\]"),
-        ("seeds = 2", "seeds = ", "not a plan"),
+        ("seeds = 2", "seeds = ", "not an experiment"),
         ("quick = {", "quick = { colour = 1,", "'colour' in a block"),
-        ('where = "the appendix"', 'wher = "x"', "no 'wher' in a plan"),
+        ('where = "the appendix"', 'wher = "x"', "no 'wher' in an experiment"),
     ],
 )
-def test_a_faulty_plan_is_refused_with_its_name_and_what_is_wrong(folder, old, new, message):
-    path = folder / "plans" / "subsets.toml"
-    path.write_text(PLAN.replace(old, new, 1))
+def test_a_faulty_experiment_is_refused_with_its_name_and_what_is_wrong(folder, old, new, message):
+    path = folder / "experiments" / "subsets.toml"
+    path.write_text(EXPERIMENT.replace(old, new, 1))
     with pytest.raises(ConfigurationError, match=message) as refused:
-        read_plan(path)
+        read_experiment(path)
     assert "subsets.toml" in str(refused.value)
 
 
-def test_a_folder_without_plans_says_what_to_do(tmp_path):
+def test_a_folder_without_experiments_says_what_to_do(tmp_path):
     with pytest.raises(ConfigurationError, match="--folder"):
-        read_plans(tmp_path)
-    (tmp_path / "plans").mkdir()
-    (tmp_path / "plans" / "a.toml").write_text(PLAN)
+        read_experiments(tmp_path)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "a.toml").write_text(EXPERIMENT)
     with pytest.raises(DataError, match="the numbers that the paper prints"):
-        tables(tmp_path)
+        result_tables(Workplace(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -142,20 +145,22 @@ def test_a_folder_without_plans_says_what_to_do(tmp_path):
     ids=["within", "better", "worse", "one seed", "no run"],
 )
 def test_a_cell_says_how_far_ours_lies_from_the_papers(folder, accuracies, verdict, said):
-    plan = read_plans(folder)["subsets"]
+    experiment = read_experiments(folder)["subsets"]
     expected = {"subsets": {"digits": {"1": {"accuracy": 50.0, "spread": 1.0}}}}
-    table = table_of(plan, known(folder, {"1": accuracies, "2": [0.8, 0.9]}), expected)
+    table = table_of(experiment, known(folder, {"1": accuracies, "2": [0.8, 0.9]}), expected)
     assert table.cells["digits", "1"].verdict == verdict
-    text = table_in_markdown(table)
+    text = markdown(comparison_table(table))
     assert said in text
     assert "| 85.0 ± 7.1 |" in text, "what the paper does not print stands alone"
     counts = verdicts([table])
     assert sum(map(len, counts.values())) == (1 if verdict else 0)
     if verdict in (WORSE, BETTER):
-        assert f"{verdict.capitalize()} than printed" in verdicts_in_markdown([table])
-    explained = replace(table, plan=replace(plan, reasons={"digits": "Few rows.", "digits,2": "Not this one."}))
-    assert ("Few rows." in verdicts_in_markdown([explained])) == (verdict == WORSE)
-    assert "Not this one." not in verdicts_in_markdown([explained])
+        assert f"{verdict.capitalize()} than printed" in verdicts_in_words([table])
+    explained = replace(
+        table, experiment=replace(experiment, reasons={"digits": "Few rows.", "digits,2": "Not this one."})
+    )
+    assert ("Few rows." in verdicts_in_words([explained])) == (verdict == WORSE)
+    assert "Not this one." not in verdicts_in_words([explained])
 
 
 def test_a_spread_of_zero_decides_nothing():
@@ -163,22 +168,22 @@ def test_a_spread_of_zero_decides_nothing():
 
 
 def test_runs_are_made_once_whoever_needs_them_and_resume(folder, monkeypatch):
-    monkeypatch.setattr("fedkt.paper.plans.reason_against", lambda name, _: None if name == "digits" else "not here")
+    monkeypatch.setattr("paper.experiment.why_unavailable", lambda name, _: None if name == "digits" else "not here")
     runner = CliRunner()
-    quick = runner.invoke(app, ["paper", "run", "subsets", "--quick", "--folder", str(folder), "--json"])
+    quick = runner.invoke(app, ["run", "subsets", "--quick", "--folder", str(folder), "--json"])
     assert quick.exit_code == 0, quick.output
     assert json.loads(quick.stdout)[0]["made"] == 1
     kept = folder / "results" / "quick" / "subsets.jsonl"
     before = kept.read_text()
-    twin = replace(read_plans(folder)["subsets"], name="twin")
-    (folder / "plans" / f"{twin.name}.toml").write_text(PLAN)
-    again = runner.invoke(app, ["paper", "run", "all", "--quick", "--folder", str(folder)])
+    twin = replace(read_experiments(folder)["subsets"], name="twin")
+    (folder / "experiments" / f"{twin.name}.toml").write_text(EXPERIMENT)
+    again = runner.invoke(app, ["run", "all", "--quick", "--folder", str(folder)])
     assert again.exit_code == 0, again.output
     assert kept.read_text() == before
     assert not (folder / "results" / "quick" / "twin.jsonl").exists()
     assert "private: cod-rna was left out: not here" in again.stderr
-    listed = runner.invoke(app, ["paper", "list", "--quick", "--folder", str(folder), "--json"])
-    assert [(each["name"], each["made"]) for each in json.loads(listed.stdout)["plans"]] == [
+    listed = runner.invoke(app, ["list", "--quick", "--folder", str(folder), "--json"])
+    assert [(each["name"], each["made"]) for each in json.loads(listed.stdout)["experiments"]] == [
         ("subsets", 1),
         ("twin", 1),
         ("private", 0),
@@ -188,9 +193,9 @@ def test_runs_are_made_once_whoever_needs_them_and_resume(folder, monkeypatch):
 
 
 def test_a_run_that_cannot_be_had_does_not_keep_the_others_waiting(folder):
-    text = PLAN.replace("subsets = [1, 2]", 'partition = "balanced"\nparties = [3, 1000]\nsubsets = 2')
-    (folder / "plans" / "subsets.toml").write_text(text.replace("parties = 3\n", "").replace("quick", "# quick"))
-    done = CliRunner().invoke(app, ["paper", "run", "subsets", "--seeds", "1", "--folder", str(folder), "--json"])
+    text = EXPERIMENT.replace("subsets = [1, 2]", 'partition = "balanced"\nparties = [3, 1000]\nsubsets = 2')
+    (folder / "experiments" / "subsets.toml").write_text(text.replace("parties = 3\n", "").replace("quick", "# quick"))
+    done = CliRunner().invoke(app, ["run", "subsets", "--seeds", "1", "--folder", str(folder), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)[0]["made"] == 1
     assert "subsets: fedkt on digits, seed 0 was left out" in done.stderr
@@ -198,18 +203,18 @@ def test_a_run_that_cannot_be_had_does_not_keep_the_others_waiting(folder):
 
 
 def test_an_unknown_name_is_refused_with_those_there_are(folder):
-    refused = CliRunner().invoke(app, ["paper", "run", "nothing", "--folder", str(folder)])
+    refused = CliRunner().invoke(app, ["run", "nothing", "--folder", str(folder)])
     assert isinstance(refused.exception, ConfigurationError)
     assert "all, subsets, private" in str(refused.exception)
 
 
 def test_the_page_is_one_file_with_the_tables_and_the_picture(folder):
     pytest.importorskip("matplotlib")
-    plan = read_plans(folder)["subsets"]
+    experiment = read_experiments(folder)["subsets"]
     expected = {"subsets": {"digits": {"1": {"accuracy": 50.0}}}}
-    table = table_of(plan, known(folder, {"1": [0.49, 0.52], "2": [0.8, 0.9]}), expected)
-    empty = table_of(replace(plan, title="Not yet"), {}, expected)
-    private = private_part(REPOSITORY / "paper", REPOSITORY / "paper" / "results")
+    table = table_of(experiment, known(folder, {"1": [0.49, 0.52], "2": [0.8, 0.9]}), expected)
+    empty = table_of(replace(experiment, title="Not yet"), {}, expected)
+    private = private_section(REPOSITORY / "paper", REPOSITORY / "paper" / "results")
     write_paper_page(folder / "page.html", [table, empty], private)
     page = (folder / "page.html").read_text()
     assert page.count("<svg") == 2
@@ -220,23 +225,21 @@ def test_the_page_is_one_file_with_the_tables_and_the_picture(folder):
     assert "src=" not in page
 
 
-def test_the_repositorys_plans_can_be_read_and_name_what_the_paper_prints():
-    from fedkt.paper.outcome import read_expected
-
-    plans, expected = read_plans(REPOSITORY / "paper"), read_expected(REPOSITORY / "paper")
-    for plan in plans.values():
-        cells = table_of(plan, {}, expected).cells
-        assert plan.expected == "" or any(cell.paper is not None for cell in cells.values()), plan.name
-        assert {run.setting.dataset for run in plan.runs()} <= set(DATASETS)
-    assert {"effectiveness", "public-size", "partitions", "subsets", "rounds"} <= set(plans)
+def test_the_repositorys_experiments_can_be_read_and_name_what_the_paper_prints():
+    experiments, expected = read_experiments(REPOSITORY / "paper"), read_expected(REPOSITORY / "paper")
+    for experiment in experiments.values():
+        cells = table_of(experiment, {}, expected).cells
+        assert experiment.expected == "" or any(cell.paper is not None for cell in cells.values()), experiment.name
+        assert {run.setting.dataset for run in experiment.runs()} <= set(DATASETS)
+    assert {"effectiveness", "public-size", "partitions", "subsets", "rounds"} <= set(experiments)
 
 
 def test_the_papers_private_settings_are_all_planned():
     folder = REPOSITORY / "paper"
-    settings = private_levels.groups(folder)
+    settings = paper_settings(folder)
     assert sum(map(len, settings.values())) == 72
-    assert len(private_levels.planned(folder)) == 3 * len(settings)
-    assert {name for name, _ in private_levels.planned(folder, quick=True)} == set(private_levels.QUICK)
+    assert len(group_runs(LEVELS, Workplace(folder))) == 3 * len(settings)
+    assert {each.group for each in group_runs(LEVELS, Workplace(folder, quick=True))} == set(QUICK)
 
 
 @pytest.mark.parametrize("side", [ServerNoise, PartyNoise], ids=["L1", "L2"])
@@ -271,45 +274,46 @@ def test_noise_is_drawn_anew_on_students_or_teachers_that_are_trained_once(side)
 
 
 def test_algorithms_are_held_against_others_seed_by_seed(folder):
-    from fedkt.paper.markdown import beside_in_markdown
-
-    text = PLAN.replace('across = "subsets"', 'across = "subsets"\ndown = "dataset,algorithm"\nagainst = ["fedkt"]')
+    text = EXPERIMENT.replace(
+        'across = "subsets"', 'across = "subsets"\ndown = "dataset,algorithm"\nagainst = ["fedkt"]'
+    )
     text = text.replace("seeds = 2", "seeds = 2\nfirst_seed = 100")
     text = text.replace("subsets = [1, 2]", 'algorithm = ["fedkt", "solo"]\nsubsets = [1, 2]')
-    (folder / "plans" / "subsets.toml").write_text(text)
-    plan = read_plans(folder)["subsets"]
-    assert {run.setting.seed for run in plan.runs()} == {100, 101}
+    (folder / "experiments" / "subsets.toml").write_text(text)
+    experiment = read_experiments(folder)["subsets"]
+    assert {run.setting.seed for run in experiment.runs()} == {100, 101}
     figures = {"fedkt": (0.5, 0.6), "solo": (0.7, 0.75)}
     runs = {
         fingerprint(run.setting): report(figures[run.setting.algorithm][run.setting.seed - 100], run.setting.seed)
-        for run in plan.runs()
+        for run in experiment.runs()
     }
-    table = table_of(plan, runs, {})
+    table = table_of(experiment, runs, {})
     assert table.rows == ("digits,fedkt", "digits,solo")
-    said = beside_in_markdown(table)
-    assert "Less FedKT on the same seeds" in said
+    (beside,) = tables_beside(table)
+    said = markdown(beside)
+    assert "Less FedKT on the same seeds" in beside.title
     assert "| digits, Solo | +17.5 ± 3.5 (2 of 2 ahead) | +17.5 ± 3.5 (2 of 2 ahead) |" in said
     assert "| digits, FedKT" not in said
-    write_paper_page(folder / "page.html", [replace(table, plan=replace(plan, picture=""))])
+    write_paper_page(folder / "page.html", [replace(table, experiment=replace(experiment, picture=""))])
     assert "<td>+17.5 ± 3.5 <small>(2 of 2 ahead)</small></td>" in (folder / "page.html").read_text()
 
 
 def test_bytes_stand_beside_a_table_where_they_were_measured(folder):
-    from fedkt.paper.markdown import beside_in_markdown
-
-    text = PLAN.replace("seeds = 2", "seeds = 2\nbytes = true")
-    (folder / "plans" / "subsets.toml").write_text(text)
-    plan = read_plans(folder)["subsets"]
-    assert beside_in_markdown(table_of(plan, {}, {})) == ""
+    text = EXPERIMENT.replace("seeds = 2", "seeds = 2\nbytes = true")
+    (folder / "experiments" / "subsets.toml").write_text(text)
+    experiment = read_experiments(folder)["subsets"]
+    assert tables_beside(table_of(experiment, {}, {})) == []
     runs = {
         fingerprint(run.setting): replace(report(0.5, run.setting.seed), bytes_sent=24_000, parties=4)
-        for run in plan.runs()
+        for run in experiment.runs()
         if run.column == "1"
     }
-    assert "| digits | 6.0 |  |" in beside_in_markdown(table_of(plan, runs, {}))
+    assert "| digits | 6.0 |  |" in "".join(map(markdown, tables_beside(table_of(experiment, runs, {}))))
 
 
 def test_who_is_held_against_others_must_have_a_row(folder):
-    (folder / "plans" / "subsets.toml").write_text(PLAN.replace("seeds = 2", 'seeds = 2\nagainst = ["fedkt"]'))
+    (folder / "experiments" / "subsets.toml").write_text(
+        EXPERIMENT.replace("seeds = 2", 'seeds = 2\nagainst = ["fedkt"]')
+    )
     with pytest.raises(ConfigurationError, match="down names 'algorithm'"):
-        read_plans(folder)
+        read_experiments(folder)

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 from fedkt.algorithms import FedKT
-from fedkt.paper import private_curve
-from fedkt.paper.private_curve import Choice, Point, chosen, curve_of, made, make_missing_groups, planned
-from fedkt.paper.private_curve_tables import Target, reach_cells, targets
-from fedkt.paper.private_federations import DELTA, PARTIES
+from paper import private_curve
+from paper.private_curve import CURVE, Choice, Point, best_choices, curve_of
+from paper.private_federations import DELTA, PARTIES
+from paper.private_study import GroupRun, finished_groups, group_runs, make_missing_groups
+from paper.private_tables import PaperBest, epsilon_table, paper_bests
+from paper.workplace import Workplace
 from real_data import needs_real_data, real_data_dir
 
 FOLDER = Path(__file__).parents[2] / "paper"
@@ -30,7 +32,7 @@ def test_the_choice_is_made_by_development_alone_over_partitions_and_seeds():
         entry("adult-L2-hom", 100, developing=True, k40=0.1, k80=0.2),
         entry("adult-L1-het", 0, developing=False, k80=1.0),
     ]
-    assert chosen(entries) == {("adult", "L1", 1.0): Choice(40, None), ("adult", "L2", 1.0): Choice(80, None)}
+    assert best_choices(entries) == {("adult", "L1", 1.0): Choice(40, None), ("adult", "L2", 1.0): Choice(80, None)}
 
 
 def test_only_the_seeds_of_the_tables_are_on_the_curve(tmp_path):
@@ -39,7 +41,7 @@ def test_only_the_seeds_of_the_tables_are_on_the_curve(tmp_path):
         entry("adult-L1-het", 0, developing=False, k40=0.8),
         entry("adult-L1-het", 1, developing=False, k40=0.9),
     ]
-    (tmp_path / private_curve.FILE).write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (tmp_path / CURVE.file).write_text("".join(json.dumps(each) + "\n" for each in lines))
     assert curve_of(tmp_path) == {"adult-L1-het": [Point(1.0, Choice(40, None), [0.8, 0.9], [0.5, 0.5])]}
 
 
@@ -47,8 +49,8 @@ def test_the_smallest_epsilon_that_reaches_the_paper_is_named_and_a_miss_is_said
     points = [
         Point(epsilon, Choice(40, None), [value], [0.5]) for epsilon, value in ((0.5, 0.7), (1.0, 0.81), (2.0, 0.8))
     ]
-    wanted = [Target("appendix", 80.0, 4.7, misprint=True), Target("appendix", 85.0, 9.0, misprint=False)]
-    lines = reach_cells({"cod-rna-L2-hom": points}, {"cod-rna-L2-hom": wanted})
+    wanted = [PaperBest("appendix", 80.0, 4.7, misprint=True), PaperBest("appendix", 85.0, 9.0, misprint=False)]
+    lines = epsilon_table({"cod-rna-L2-hom": points}, {"cod-rna-L2-hom": wanted}).lines
     assert [line[:3] for line in lines] == [["cod-rna", "L2", "hom"]] * 2
     assert lines[0][4:7] == ["80.0", "4.7 (misprint)", "1"]
     assert lines[1][6] == "not reached"
@@ -56,29 +58,34 @@ def test_the_smallest_epsilon_that_reaches_the_paper_is_named_and_a_miss_is_said
 
 
 def test_the_papers_best_rows_are_found_in_its_file():
-    found = targets(FOLDER)
+    found = paper_bests(FOLDER)
     assert len(found) == 8
     assert [(each.accuracy, each.epsilon) for each in found["cod-rna-L2-hom"]] == [(84.7, 9.78), (84.7, 8.3)]
     assert found["adult-L1-het"][0].misprint
 
 
 def test_every_group_is_developed_before_it_is_measured():
-    plan = planned(FOLDER)
-    assert [developing for developing, _, _ in plan] == [True] * 16 + [False] * 24
-    assert not {seed for developing, _, seed in plan if developing} & {seed for d, _, seed in plan if not d}
+    runs = group_runs(CURVE, Workplace(FOLDER))
+    assert [each.developing for each in runs] == [True] * 16 + [False] * 24
+    assert not {each.seed for each in runs if each.developing} & {each.seed for each in runs if not each.developing}
 
 
 @needs_real_data
 def test_a_rehearsal_develops_then_measures_and_is_made_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("fedkt.paper.private_levels.QUICK", ("cod-rna-L1-hom",))
+    monkeypatch.setattr("paper.private_study.QUICK", ("cod-rna-L1-hom",))
     monkeypatch.setitem(PARTIES, "L1", 4)
+    (tmp_path / "epsilon_rows.csv").write_text((FOLDER / "epsilon_rows.csv").read_text())
+    place = Workplace(tmp_path, quick=True, data_dir=real_data_dir())
     said: list[str] = []
-    assert make_missing_groups(FOLDER, tmp_path, quick=True, data_dir=real_data_dir(), on_start=said.append) == {}
-    assert list(made(tmp_path)) == [(True, "cod-rna-L1-hom", 100), (False, "cod-rna-L1-hom", 0)]
-    (point,) = curve_of(tmp_path)["cod-rna-L1-hom"]
+    assert make_missing_groups(CURVE, place, on_start=said.append) == {}
+    assert list(finished_groups(CURVE, place.results)) == [
+        GroupRun("cod-rna-L1-hom", 100, developing=True),
+        GroupRun("cod-rna-L1-hom", 0),
+    ]
+    (point,) = curve_of(place.results)["cod-rna-L1-hom"]
     assert point.choice in private_curve.QUICK_CHOICES
     assert len(point.accuracy) == private_curve.DRAWS
-    make_missing_groups(FOLDER, tmp_path, quick=True, data_dir=real_data_dir(), on_start=said.append)
+    make_missing_groups(CURVE, place, on_start=said.append)
     assert len(said) == 2
 
 

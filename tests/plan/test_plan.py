@@ -3,6 +3,7 @@
 import hashlib
 import re
 import tomllib
+from decimal import ROUND_UP, Decimal
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,61 @@ def test_every_voting_has_a_digest_of_its_own(public):
     votings = ("consistent", "expert", "expert-no-counts")
     plans = [plan_of(public, partitions=1, subsets=1, voting=voting) for voting in votings]
     assert len({plan.digest for plan in plans}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("partitions", 1, 1_000),
+        ("subsets", 1, 100_000),
+        ("seed", 0, 2**63 - 1),
+        ("min_parties", 1, 2),
+        ("epochs", 1, 100_000),
+    ],
+)
+def test_a_plans_figures_are_read_up_to_their_bounds_and_no_further(public, name, least, most):
+    text = plan_of(public, min_parties=2, epochs=3).to_toml()
+
+    def parsed(value):
+        changed, times = re.subn(rf"^{name} = \d+", f"{name} = {value}", text, flags=re.MULTILINE)
+        assert times == 1
+        return parse_plan(changed.encode(), "plan.toml")
+
+    for value in (least, most):
+        assert re.search(rf"^{name} = {value}\b", parsed(value).to_toml(), re.MULTILINE)
+    for value in (least - 1, most + 1):
+        with pytest.raises(PlanError, match=name):
+            parsed(value)
+
+
+def test_a_class_is_a_text_of_up_to_200_characters_or_a_number_that_every_reader_holds_exactly(public):
+    for good in (-(2**53), 2**53, "x", "x" * 200):
+        assert plan_of(public, classes=[good, "other"]).classes == (good, "other")
+    for bad in (-(2**53) - 1, 2**53 + 1, "", "x" * 201):
+        with pytest.raises(PlanError, match=r"classes\.0"):
+            plan_of(public, classes=[bad, "other"])
+
+
+@pytest.mark.parametrize("gamma", [0.1, 0.0173])
+def test_where_no_budget_was_agreed_on_it_is_the_price_of_one_run_rounded_up_to_thousandths(public, gamma):
+    noise = {"mechanism": "laplace", "scale": {"gamma": gamma}, "queries": 1, "delta": 1e-5}
+    plan = plan_of(public, level="L1", privacy=noise)
+    cost = Decimal(plan.price().epsilon)
+    # A vote that changes moves two counts by one: the noise of one query promises 2γ by itself.
+    assert 0 < cost <= Decimal(2 * gamma * (1 + 1e-9))
+    assert plan.budget == float(cost.quantize(Decimal("0.001"), rounding=ROUND_UP))
+    agreed = plan_of(public, level="L1", privacy=noise | {"budget": 0.5})
+    assert agreed.budget == 0.5
+    assert agreed.digest != plan.digest
+    with pytest.raises(PlanError, match=r"The budget of epsilon 1e-07 does not cover one run"):
+        plan_of(public, level="L1", privacy=noise | {"budget": 1e-7})
+
+
+def test_a_run_that_costs_nothing_has_a_budget_all_the_same(public):
+    """So little is told of a vote that delta covers it."""
+    noise = {"mechanism": "laplace", "scale": {"gamma": 1e-6}, "queries": 1, "delta": 1e-5}
+    plan = plan_of(public, level="L1", privacy=noise)
+    assert (plan.price().epsilon, plan.budget) == (0, 0.001)
 
 
 @pytest.mark.parametrize(

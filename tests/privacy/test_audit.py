@@ -12,7 +12,7 @@ from fedkt.errors import ConfigurationError
 from fedkt.models.base import one_thread
 from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Release
 from fedkt.privacy.accountant import price
-from fedkt.privacy.audit import audit, epsilon_at_least, log_ratios, lower_bound, neighbours
+from fedkt.privacy.audit import attack, epsilon_at_least, log_ratios, lower_bound, neighbours
 
 DELTA = 1e-5
 # The least noise for epsilon 2 at 20 queries of 51 voters, as `fedkt privacy calibrate` gives it.
@@ -29,7 +29,7 @@ def rng(seed=1):
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 def test_sound_noise_stays_below_its_claim(noise):
-    found = audit(claim(noise), rng=rng())
+    found = attack(claim(noise), rng=rng())
     assert 0.5 < found.empirical < found.claim.epsilon
     assert not found.broken
 
@@ -37,16 +37,16 @@ def test_sound_noise_stays_below_its_claim(noise):
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 def test_a_doubled_sensitivity_is_caught(noise):
     priced = claim(noise)
-    caught = [audit(priced, rng=rng(seed), fault="double-sensitivity").broken for seed in range(5)]
+    caught = [attack(priced, rng=rng(seed), fault="double-sensitivity").broken for seed in range(5)]
     assert sum(caught) >= 4
 
 
 def test_too_few_trials_catch_nothing():
-    assert not audit(claim(NOISES[1]), rng=rng(), trials=4_000, fault="double-sensitivity").broken
+    assert not attack(claim(NOISES[1]), rng=rng(), trials=4_000, fault="double-sensitivity").broken
 
 
 def test_a_vote_without_noise_shows_at_least_nine():
-    found = audit(claim(Gaussian(10.43)), rng=rng(), bare=True)
+    found = attack(claim(Gaussian(10.43)), rng=rng(), bare=True)
     # All 30,000 true positives, no false one: ln((0.025^(1/n) - delta) / (1 - 0.025^(1/n))).
     never = 0.025 ** (1 / 30_000)
     assert found.empirical == pytest.approx(math.log((never - DELTA) / (1 - never)))
@@ -55,17 +55,17 @@ def test_a_vote_without_noise_shows_at_least_nine():
 
 
 def test_an_even_number_of_voters_and_bare_ties_can_be_audited():
-    assert audit(claim(Gaussian(10.0), voters=50), rng=rng(), trials=20_000, bare=True).broken
+    assert attack(claim(Gaussian(10.0), voters=50), rng=rng(), trials=20_000, bare=True).broken
 
 
 def test_noise_with_a_threshold_and_a_cap_stays_below_its_claim():
-    found = audit(claim(ConfidentGaussian(30, 12.6, 17.8, 5)), rng=rng(), trials=10_000)
+    found = attack(claim(ConfidentGaussian(30, 12.6, 17.8, 5)), rng=rng(), trials=10_000)
     assert not found.broken
 
 
 @pytest.mark.parametrize("noise", [Laplace(0.1), Gaussian(10.0)], ids=lambda noise: noise.name)
 def test_more_than_two_classes_can_be_audited(noise):
-    found = audit(claim(noise, classes=4), rng=rng(), trials=20_000)
+    found = attack(claim(noise, classes=4), rng=rng(), trials=20_000)
     assert not found.broken
     assert found.empirical > 0
 
@@ -115,18 +115,18 @@ def test_the_threshold_is_chosen_on_the_half_that_is_not_counted():
 
 
 def test_the_same_seed_gives_the_same_audit():
-    assert audit(claim(NOISES[0]), rng=rng(3), trials=2_000) == audit(claim(NOISES[0]), rng=rng(3), trials=2_000)
+    assert attack(claim(NOISES[0]), rng=rng(3), trials=2_000) == attack(claim(NOISES[0]), rng=rng(3), trials=2_000)
 
 
 @pytest.mark.parametrize("wrong", [{"fault": "gremlin"}, {"trials": 10}, {"trials": 60000.5}])
 def test_an_audit_that_says_nothing_is_refused(wrong):
     with pytest.raises(ConfigurationError):
-        audit(claim(NOISES[1]), rng=rng(), **wrong)
+        attack(claim(NOISES[1]), rng=rng(), **wrong)
 
 
 def test_a_release_of_nothing_is_not_audited():
     with pytest.raises(ConfigurationError, match="at least one query"):
-        audit(claim(NOISES[1], queries=0), rng=rng())
+        attack(claim(NOISES[1], queries=0), rng=rng())
 
 
 @pytest.mark.parametrize("side", ["party", "server"])

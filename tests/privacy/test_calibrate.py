@@ -11,6 +11,7 @@ from fedkt.privacy.gaussian import Gaussian
 from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.mechanisms import make_noise
+from fedkt.privacy.noise import Noise
 from fedkt.privacy.price import Release
 
 DELTA = 1e-5
@@ -93,9 +94,11 @@ def test_the_chance_of_the_right_label_is_what_draws_show(noise, votes):
 
 
 def test_a_mechanism_without_formulas_is_drawn_instead():
-    class Opaque:
+    class Opaque(Noise):
         name = "opaque"
+        spread = 6.0
         labels = staticmethod(Gaussian(6.0).labels)
+        rdp = staticmethod(Gaussian(6.0).rdp)
 
     assert chance_right(Opaque(), (20, 5, 5)) == pytest.approx(chance_right(Gaussian(6.0), (20, 5, 5)), abs=0.004)
 

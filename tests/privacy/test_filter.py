@@ -42,7 +42,7 @@ def of_mu(mu, delta):
 
 
 def spending(noise, queries=30, purpose="student 1", plan=PLAN):
-    return Spending.of(release(noise, queries), who="north", purpose=purpose, plan=plan)
+    return Spending(who="north", release=release(noise, queries, purpose=purpose), plan=plan)
 
 
 def test_a_sequence_that_only_a_rule_chosen_afterwards_accepts_is_refused(tmp_path):
@@ -51,10 +51,10 @@ def test_a_sequence_that_only_a_rule_chosen_afterwards_accepts_is_refused(tmp_pa
     rho = 30 / 20.0**2 + 300 * 0.05**2 / 2
     budget = 1.01 * of_rho(rho, DELTA)
     ledger = Ledger(owner="north", delta=DELTA, budget=budget, file=LedgerFile.open(tmp_path / "ledger"))
-    figures = {"voters": 25, "classes": 2, "unit": "record", "rng": np.random.default_rng(0)}
-    ledger.release(lambda: np.zeros((30, 2)), Gaussian(20.0), queries=30, **figures)
+    rng = np.random.default_rng(0)
+    ledger.release(lambda: np.zeros((30, 2)), release(Gaussian(20.0), 30), rng=rng)
     with pytest.raises(PrivacyError, match="does not cover"):
-        ledger.release(lambda: np.zeros((300, 2)), Gumbel(0.05), queries=300, **figures)
+        ledger.release(lambda: np.zeros((300, 2)), release(Gumbel(0.05), 300), rng=rng)
     assert len(LedgerFile.open(tmp_path / "ledger").entries) == 1
 
 
@@ -137,5 +137,5 @@ def test_a_total_is_that_of_the_filter_and_infinite_with_a_noise_nobody_would_ta
     mu = math.sqrt(2 * 30 / 20.0**2 + 2 * 30 / 10.0**2)
     assert total_of([first], DELTA) == price(release(Gaussian(20.0)), DELTA).epsilon
     assert total_of([first, other], DELTA) == pytest.approx(of_mu(mu, DELTA / 2), rel=1e-6)
-    strange = Spending(**{**vars(first), "mechanism": "gauss"})
+    strange = Spending.read({**first.as_dict(), "mechanism": "gauss"})
     assert total_of([first, strange], DELTA) == math.inf

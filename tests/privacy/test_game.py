@@ -21,7 +21,7 @@ class Coin:
     """A stand-in mechanism with the Laplace closed form, so that this file does not lean on the product's."""
 
     gamma: float
-    name: str = "laplace"
+    has_win_probability: bool = True
 
     def win_probability(self, gap):
         size = np.abs(np.asarray(gap, dtype=float)) * self.gamma
@@ -66,7 +66,7 @@ def brute_force(noise, queries, voters, abstentions, epsilon):
 )
 def test_it_is_above_brute_force_and_hardly(gamma, queries, voters, abstentions, epsilon):
     exact = brute_force(Coin(gamma), queries, voters, abstentions, epsilon)
-    bound = game.delta_at(release(gamma, queries, voters, abstentions=abstentions), epsilon)
+    bound = game.game_delta(release(gamma, queries, voters, abstentions=abstentions), epsilon)
     assert exact <= bound + 1e-15
     # The stated discretisation error: k · h · e^ε / 4.
     assert bound <= exact + queries * game.STEP * math.exp(epsilon) / 4 + 1e-12
@@ -75,7 +75,7 @@ def test_it_is_above_brute_force_and_hardly(gamma, queries, voters, abstentions,
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_a_finer_grid_lowers_the_bound_a_little_and_never_raises_it(epsilon):
     asked = release(0.06, 60, 25)
-    coarse, fine = (game.delta_at(asked, epsilon, step=step) for step in (2e-3, 5e-4))
+    coarse, fine = (game.game_delta(asked, epsilon, step=step) for step in (2e-3, 5e-4))
     assert fine <= coarse * (1 + 1e-9)
     assert fine >= 0.98 * coarse
 
@@ -118,14 +118,14 @@ def test_noise_so_strong_that_an_answer_tells_less_than_a_grid_step_is_priced_as
 def test_epsilon_and_delta_answer_each_other():
     asked = release(0.05, 100, 30)
     for delta in (1e-3, 1e-5, 1e-8):
-        assert game.delta_at(asked, game.epsilon(asked, delta)) == pytest.approx(delta, rel=1e-6)
+        assert game.game_delta(asked, game.epsilon(asked, delta)) == pytest.approx(delta, rel=1e-6)
 
 
 def test_one_voter_and_one_query_is_a_single_coin():
     # With a single voter the counts are (1, 0) or (0, 1): P(1) = w(−1), Q(1) = w(1). δ(ε) = Q(1)-side mirror image.
     w = float(Coin(0.5).win_probability(1))
     expected = w - math.exp(0.2) * (1 - w)
-    assert game.delta_at(release(0.5, 1, 1), 0.2) == pytest.approx(expected, rel=1e-6)
+    assert game.game_delta(release(0.5, 1, 1), 0.2) == pytest.approx(expected, rel=1e-6)
 
 
 def epsilon_of_coins(tails, queries, delta):
@@ -172,7 +172,7 @@ def test_it_never_exceeds_plain_composition(voters, delta):
 
 
 def test_pairs_that_no_longer_tell_anything_are_left_out_and_change_nothing():
-    assert len(game.pairs(Coin(0.5), 100_000, False).p_one) < 3_000
+    assert len(game.coin_pairs(Coin(0.5), 100_000, False).p_one) < 3_000
     few, many = (release(5.0, 3, voters) for voters in (501, 20_001))
     assert game.epsilon(many, 1e-5) == pytest.approx(game.epsilon(few, 1e-5), rel=1e-12)
 
@@ -196,7 +196,7 @@ def test_a_larger_delta_never_costs_more_and_no_query_costs_nothing():
 
 def test_three_classes_and_unknown_mechanisms_are_not_priced():
     assert game.epsilon(Release(Coin(0.1), 10, 5, 3, "record"), 1e-5) == math.inf
-    assert game.epsilon(Release(Coin(0.1, "confident-gaussian"), 10, 5, 2, "record"), 1e-5) == math.inf
+    assert game.epsilon(Release(Coin(0.1, has_win_probability=False), 10, 5, 2, "record"), 1e-5) == math.inf
 
 
 def test_the_reach_of_the_grid_changes_the_work_and_not_the_answer():
@@ -206,7 +206,9 @@ def test_the_reach_of_the_grid_changes_the_work_and_not_the_answer():
 
     near, far = (Release(kind(0.05), 300, 11, 2, "party") for kind in (Coin, Far))
     assert game.epsilon(near, 1e-5) == pytest.approx(game.epsilon(far, 1e-5), rel=1e-9)
-    assert len(game.curve(near.noise, 300, 11, False, 1e-3)[0]) < len(game.curve(far.noise, 300, 11, False, 1e-3)[0])
+    assert len(game.game_values(near.noise, 300, 11, False, 1e-3)[0]) < len(
+        game.game_values(far.noise, 300, 11, False, 1e-3)[0]
+    )
 
 
 def test_noise_too_weak_for_the_grid_costs_the_largest_loss_of_every_query():
@@ -215,6 +217,6 @@ def test_noise_too_weak_for_the_grid_costs_the_largest_loss_of_every_query():
 
 
 def test_where_near_ties_already_cost_more_than_the_grid_holds_no_game_is_played(monkeypatch):
-    monkeypatch.setattr(game, "curve", lambda *_: pytest.fail("the game was played"))
+    monkeypatch.setattr(game, "game_values", lambda *_: pytest.fail("the game was played"))
     # 450 answers of 200 voters, each with a loss near 2γ.
     assert 60 < game.epsilon(release(1.0, 450, 200), 1e-5) <= 900

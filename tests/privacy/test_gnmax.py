@@ -71,14 +71,14 @@ def test_theorem_6_by_hand():
     b = math.exp(first / sigma**2) / q ** (1 / (first - 1))
     expected = math.log((1 - q) * a ** (order - 1) + q * b ** (order - 1)) / (order - 1)
     assert expected < 0.05 * order / sigma**2
-    assert gnmax.winners([[50, 0]] * 3, sigma, [order]) == pytest.approx([3 * expected])
+    assert gnmax.winners_rdp([[50, 0]] * 3, sigma, [order]) == pytest.approx([3 * expected])
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 15.0])
 def test_no_neighbour_of_two_class_votes_is_further_away_than_theorem_6_says(sigma):
     for lead in range(40):
         votes = [lead + 3, 3]
-        bound = gnmax.winners([votes], sigma, ORDERS)
+        bound = gnmax.winners_rdp([votes], sigma, ORDERS)
         assert (bound <= ORDERS / sigma**2).all()
         p = two_class_law(votes, sigma)
         for other in moved(votes):
@@ -92,7 +92,7 @@ def test_no_neighbour_of_two_class_votes_is_further_away_than_theorem_6_says(sig
     ("votes", "sigma"), [([9, 1, 0], 1.5), ([12, 2, 2], 2.0), ([6, 5, 5], 1.0), ([8, 3, 1, 0], 1.2), ([20, 2, 1], 5.0)]
 )
 def test_no_neighbour_of_many_class_votes_is_further_away_than_theorem_6_says(votes, sigma):
-    bound = gnmax.winners([votes], sigma, ORDERS)
+    bound = gnmax.winners_rdp([votes], sigma, ORDERS)
     p = winner_law(votes, sigma)
     for other in moved(votes):
         q = winner_law(other, sigma)
@@ -101,14 +101,14 @@ def test_no_neighbour_of_many_class_votes_is_further_away_than_theorem_6_says(vo
 
 
 def test_a_clear_winner_costs_less_and_a_tie_what_any_votes_cost():
-    assert (gnmax.winners([[25, 25]], 4.0, ORDERS) == ORDERS / 16).all()
-    clear = gnmax.winners([[50, 0]], 4.0, ORDERS)
+    assert (gnmax.winners_rdp([[25, 25]], 4.0, ORDERS) == ORDERS / 16).all()
+    clear = gnmax.winners_rdp([[50, 0]], 4.0, ORDERS)
     assert (clear < 1e-6 * ORDERS / 16)[:3].all()
 
 
 def test_orders_past_the_theorem_cost_what_any_votes_cost():
     # Votes 12 to 0 at σ = 4: μ1 is about 9.
-    bound = gnmax.winners([[12, 0]], 4.0, ORDERS)
+    bound = gnmax.winners_rdp([[12, 0]], 4.0, ORDERS)
     assert bound[1] < ORDERS[1] / 16
     assert (bound[3:] == ORDERS[3:] / 16).all()
 
@@ -138,7 +138,7 @@ def transcripts(laws, cap):
 def test_no_neighbour_of_a_confident_call_is_further_away_than_its_tree_says(noise, cap):
     noise = ConfidentGaussian(*noise, cap)
     asked = [[9, 1], [6, 4], [2, 8]]
-    bound = gnmax.confident(asked, noise, ORDERS)
+    bound = gnmax.confident_rdp(asked, noise, ORDERS)
     p = transcripts([confident_law(votes, noise) for votes in asked], cap)
     # At every query the unit may do something else.
     for others in product(*(list(moved(votes)) for votes in asked)):
@@ -156,7 +156,7 @@ def test_a_tree_without_answers_is_its_tests():
     for order in ORDERS:
         sides = [norm.cdf((m - 30) / 2.0) for m in (19, 21)]
         expected.append(max(divergence(np.array([1 - p, p]), np.array([1 - q, q]), order) for q in sides))
-    found = gnmax.confident([[20, 0]] * 7, noise, ORDERS)
+    found = gnmax.confident_rdp([[20, 0]] * 7, noise, ORDERS)
     # An answer, were there one, would cost next to nothing: 20 votes ahead at σ = 1.
     np.testing.assert_allclose(found[:3], 7 * np.array(expected)[:3], rtol=1e-6)
 

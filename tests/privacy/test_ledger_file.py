@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,24 +16,31 @@ from fedkt.privacy import ledger_file as module
 from fedkt.privacy.ledger_file import FIRST, LedgerFile, Spending, reserve
 from fedkt.privacy.price import Release
 
-SPENDING = Spending(
-    who="north",
-    purpose="Students of partition 1 of 1",
-    mechanism="gaussian",
-    scale={"sigma": 12.5},
-    queries=40,
-    voters=25,
-    classes=2,
-    unit="record",
-    plan="ab" * 32,
-)
+FIELDS = {
+    "who": "north",
+    "purpose": "Students of partition 1 of 1",
+    "mechanism": "gaussian",
+    "scale": {"sigma": 12.5},
+    "queries": 40,
+    "voters": 25,
+    "classes": 2,
+    "unit": "record",
+    "plan": "ab" * 32,
+    "adjacency": "replace-one",
+    "abstentions": False,
+}
+SPENDING = Spending.read(FIELDS)
+
+
+def spending(**changes):
+    return Spending.read(FIELDS | changes)
 
 
 def ledger_of(folder, count):
     path = folder / "ledger.jsonl"
     ledger_file = LedgerFile.open(path)
     for number in range(count):
-        ledger_file.append(replace(SPENDING, queries=number + 1))
+        ledger_file.append(spending(queries=number + 1))
     return path
 
 
@@ -70,18 +76,18 @@ def test_what_was_appended_is_read_again(tmp_path):
     ledger_file = LedgerFile.open(path)
     written = (
         ledger_file.append(SPENDING),
-        ledger_file.append(replace(SPENDING, who="süd", purpose="", abstentions=True)),
+        ledger_file.append(spending(who="süd", purpose="", abstentions=True)),
     )
     assert LedgerFile.open(path).entries == ledger_file.entries == written
 
 
 def test_floats_come_back_to_the_last_bit(tmp_path):
     scale = {"sigma": 0.1 + 0.2, "gamma": 5e-324, "threshold": np.float64(1 / 3), "count": np.int64(3)}
-    entry = LedgerFile.open(tmp_path / "ledger").append(replace(SPENDING, scale=scale, queries=np.int64(7)))
+    entry = LedgerFile.open(tmp_path / "ledger").append(spending(scale=scale, queries=np.int64(7)))
     (read,) = LedgerFile.open(tmp_path / "ledger").entries
     assert read == entry
-    assert read.scale == {"sigma": 0.30000000000000004, "gamma": 5e-324, "threshold": 1 / 3, "count": 3.0}
-    assert type(read.queries) is int
+    assert read.release.noise.scale == {"sigma": 0.30000000000000004, "gamma": 5e-324, "threshold": 1 / 3, "count": 3.0}
+    assert type(read.release.queries) is int
 
 
 def test_a_release_becomes_a_spending_with_its_public_figures():
@@ -89,16 +95,17 @@ def test_a_release_becomes_a_spending_with_its_public_figures():
         name = "laplace"
         scale = {"gamma": 0.04}  # noqa: RUF012
 
-    release = Release(Noise(), queries=81, voters=50, classes=2, unit="party", abstentions=True)
-    spending = Spending.of(release, who="server", purpose="Final labels")
-    assert (spending.mechanism, spending.scale, spending.queries, spending.voters) == (
-        "laplace",
-        {"gamma": 0.04},
-        81,
-        50,
-    )
-    assert (spending.unit, spending.adjacency, spending.abstentions) == ("party", "replace-one", True)
-    assert spending.plan == ""
+    figures = {"queries": 81, "voters": 50, "classes": 2, "unit": "party", "abstentions": True}
+    release = Release(Noise(), **figures, purpose="Final labels")
+    assert Spending(who="server", release=release).as_dict() == {
+        "who": "server",
+        "purpose": "Final labels",
+        "mechanism": "laplace",
+        "scale": {"gamma": 0.04},
+        **figures,
+        "adjacency": "replace-one",
+        "plan": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -135,13 +142,13 @@ def test_a_release_becomes_a_spending_with_its_public_figures():
 )
 def test_a_spending_that_makes_no_sense_is_refused(change):
     with pytest.raises(PrivacyError, match=r"must .*\.$"):
-        replace(SPENDING, **change)
+        spending(**change)
 
 
 def test_spent_picks_the_entries_of_an_owner_and_of_a_plan(tmp_path):
     ledger_file = LedgerFile.open(tmp_path / "ledger")
     for who, plan in (("north", "a" * 64), ("south", "a" * 64), ("north", "b" * 64), ("north", "")):
-        ledger_file.append(replace(SPENDING, who=who, plan=plan))
+        ledger_file.append(spending(who=who, plan=plan))
 
     def numbers(**which):
         return [entry.number for entry in ledger_file.spent(**which)]
@@ -365,13 +372,11 @@ def test_a_runaway_file_is_not_read(tmp_path, monkeypatch):
 def test_the_longest_entry_fits(tmp_path):
     long = "\N{GRINNING FACE}" * 500
     entry = LedgerFile.open(tmp_path / "ledger").append(
-        replace(SPENDING, who=long, purpose=long, mechanism="m" * 500, scale={f"{n:0500}": 1 / 3 for n in range(2)})
+        spending(who=long, purpose=long, mechanism="m" * 500, scale={f"{n:0500}": 1 / 3 for n in range(2)})
     )
     assert len(entry.line) < module.MAX_LINE
     with pytest.raises(PrivacyError, match=r"does not fit.*nothing was written"):
-        LedgerFile.open(tmp_path / "ledger").append(
-            replace(SPENDING, who=long, scale={long[:-1] + c: 1.0 for c in "ab"})
-        )
+        LedgerFile.open(tmp_path / "ledger").append(spending(who=long, scale={long[:-1] + c: 1.0 for c in "ab"}))
     assert LedgerFile.open(tmp_path / "ledger").entries == (entry,)
 
 
@@ -451,7 +456,7 @@ def test_without_flock_the_lock_is_a_file_that_only_one_can_create(tmp_path, mon
 
 
 def queries(entries):
-    return float(sum(entry.queries for entry in entries))
+    return float(sum(entry.release.queries for entry in entries))
 
 
 def test_a_reservation_within_the_budget_is_written(tmp_path):
@@ -476,8 +481,8 @@ def test_a_reservation_past_the_budget_writes_nothing_and_says_the_figures(tmp_p
 
 def test_every_plan_of_an_owner_counts_and_other_owners_do_not(tmp_path):
     ledger_file = LedgerFile.open(tmp_path / "ledger")
-    ledger_file.append(replace(SPENDING, who="south"))
-    ledger_file.append(replace(SPENDING, plan="c" * 64))
+    ledger_file.append(spending(who="south"))
+    ledger_file.append(spending(plan="c" * 64))
     seen = []
     with pytest.raises(PrivacyError):
         reserve(
@@ -521,11 +526,11 @@ CHILD = """
 import sys, time
 from pathlib import Path
 from fedkt.errors import PrivacyError
+from fedkt.privacy import Laplace, Release
 from fedkt.privacy.ledger_file import LedgerFile, Spending, reserve
 
 folder, name, task = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-mine = Spending(who=task, purpose=name, mechanism="laplace", scale={"gamma": 0.1}, queries=10, voters=5, classes=2,
-                unit="record")
+mine = Spending(who=task, release=Release(Laplace(0.1), 10, 5, 2, "record", purpose=name))
 ledger_file = LedgerFile.open(folder / "ledger")
 (folder / f"{name}.ready").touch()
 while not (folder / "go").exists():
@@ -567,7 +572,7 @@ def test_four_processes_appending_at_once_lose_and_repeat_nothing(tmp_path):
     entries = LedgerFile.open(tmp_path / "ledger").entries
     assert len(entries) == 100
     for index, numbers in enumerate(printed):
-        assert [entry.number for entry in entries if entry.purpose == f"process-{index}"] == numbers
+        assert [entry.number for entry in entries if entry.release.purpose == f"process-{index}"] == numbers
 
 
 def test_two_processes_cannot_both_slip_under_the_budget(tmp_path):
@@ -578,7 +583,7 @@ def test_two_processes_cannot_both_slip_under_the_budget(tmp_path):
 
 
 def run_of(count):
-    return [replace(SPENDING, purpose=f"student {number + 1}") for number in range(count)]
+    return [spending(purpose=f"student {number + 1}") for number in range(count)]
 
 
 def test_the_releases_of_one_run_are_priced_and_written_together_or_not_at_all(tmp_path):
@@ -647,8 +652,6 @@ def test_entries_that_do_not_belong_together_are_refused(tmp_path):
     with pytest.raises(PrivacyError, match="are not those that were written together"):
         LedgerFile.open(path)
     with pytest.raises(PrivacyError, match="One run has one owner, got north, south"):
-        reserve(
-            LedgerFile.open(tmp_path / "other"), [SPENDING, replace(SPENDING, who="south")], price=queries, budget=1
-        )
+        reserve(LedgerFile.open(tmp_path / "other"), [SPENDING, spending(who="south")], price=queries, budget=1)
     with pytest.raises(PrivacyError, match="One run has one owner, got no release"):
         reserve(LedgerFile.open(tmp_path / "other"), [], price=queries, budget=1)

@@ -9,13 +9,12 @@ import warnings
 
 import pytest
 
+from fedkt.privacy import Laplace, Release
 from fedkt.privacy import ledger_file as module
 from fedkt.privacy.ledger_file import LedgerFile, Spending, reserve
 from fedkt.system import locks
 
-SPENDING = Spending(
-    who="north", purpose="", mechanism="laplace", scale={"gamma": 0.1}, queries=10, voters=5, classes=2, unit="record"
-)
+SPENDING = Spending(who="north", release=Release(Laplace(0.1), 10, 5, 2, "record", purpose=""))
 STEPS = ("open", "write", "fsync", "replace", "truncate")
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ledger .* ended in an interrupted write:RuntimeWarning")
@@ -143,10 +142,10 @@ def test_dying_at_any_step_of_a_recovery_leaves_a_ledger_that_recovers(tmp_path,
 
 CHILD = """
 import os, sys
+from fedkt.privacy import Laplace, Release
 from fedkt.privacy.ledger_file import LedgerFile, Spending
 
-mine = Spending(who="north", purpose="", mechanism="laplace", scale={"gamma": 0.1}, queries=10, voters=5, classes=2,
-                unit="record")
+mine = Spending(who="north", release=Release(Laplace(0.1), 10, 5, 2, "record", purpose=""))
 ledger_file = LedgerFile.open(sys.argv[1])
 released = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 while True:

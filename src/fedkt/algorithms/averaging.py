@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.lesson import STUDY
-from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import TrainingTask, fit_to_rows, is_neural
+from fedkt.models.training import train_models
 from fedkt.system.parallel import Progress, progress_counter
 
 if TYPE_CHECKING:

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import get_args
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy import UNITS, ConfidentGaussian, Noise, Price, Release, price_together
+from fedkt.privacy import UNITS, Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.privacy.ledger import counts_release
-from fedkt.privacy.price import Adjacency
+from fedkt.privacy.mechanisms import USUAL, noise_class
+from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.privacy.statement import rounded_up
 
 COUNTS_PART = 0.05
 """What noisy class counts cost beside the votes: this part of their μ²."""
 MOST_TRIES = 8
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 DROWNED = 0.75
 """Below this chance that a unanimous vote survives the noise, labels are hardly worth learning."""
 FEW_PARTIES = 20
@@ -66,20 +67,21 @@ def calibrated(
 
     With `counts` (level L2) what is kept is the ε of the votes and of a party's noisy class counts together.
     """
-    if mechanism == "confident-gaussian":
+    if noise_class(mechanism).given():
+        *most, last = (f"--{name.replace('_', '-')}" for name in noise_class(mechanism).parameters())
         raise ConfigurationError(
-            "confident-gaussian has four parameters and is not calibrated to an epsilon. Give --threshold, "
-            "--sigma-test, --sigma and --answers, or take gaussian."
+            f"{mechanism} has {NUMBERS[len(most) + 1]} parameters and is not calibrated to an epsilon. Give "
+            f"{', '.join(most)} and {last}, or take {USUAL}."
         )
     if level == "L1":
         voters, asked, abstentions = parties, queries, True
     else:
         voters, asked, abstentions = subsets, partitions * queries, False
 
-    def smallest(kept: float) -> Noise:
+    def smallest(budget: float) -> Noise:
         return smallest_noise(
             mechanism,
-            epsilon=kept,
+            epsilon=budget,
             delta=delta,
             queries=asked,
             voters=voters,
@@ -108,52 +110,43 @@ def count_noise(noise: Noise, votes: int) -> GaussianCounts:
 
     As Gaussian mechanisms, k votes of spread σ have μ² = 2k/σ² and one histogram of spread τ has 2/τ².
     """
-    if isinstance(noise, ConfidentGaussian):
-        squared = noise.gdp_of(votes) ** 2
-    else:
-        scale = dict(noise.scale)
-        spread = {
-            "laplace": lambda: math.sqrt(2) / scale["gamma"],
-            "gumbel": lambda: math.pi / (math.sqrt(6) * scale["theta"]),
-        }.get(noise.name, lambda: scale["sigma"])()
-        squared = 2 * votes / spread**2
-    return GaussianCounts(math.sqrt(2 / (COUNTS_PART * squared)))
+    return GaussianCounts(math.sqrt(2 / (COUNTS_PART * noise.squared_mu(votes))))
 
 
 def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tuple[str, ...]:
     """What a user should hear before trusting a price."""
     if price is None:
         return ()
-    told = []
+    notes = []
     if price.epsilon > USELESS_EPSILON:
         whom = f"With {len(party_rows)} parties a party" if level == "L1" else "A record"
         remedy = "more parties, " if level == "L1" else "more subsets, "
-        told.append(
+        notes.append(
             f"{whom} is hardly protected: epsilon is {rounded_up(price.epsilon)}. Useful protection needs {remedy}more "
             "noise or fewer queries."
         )
     elif level == "L1" and len(party_rows) < FEW_PARTIES:
-        told.append(
+        notes.append(
             f"With {len(party_rows)} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
             "their votes: expect labels little better than chance. Party-level privacy needs many parties."
         )
-    elif level == "L2" and not isinstance(price.release.noise, ConfidentGaussian):
-        kept = float(price.release.noise.win_probability(price.release.voters))
-        if kept < DROWNED:
-            told.append(
+    elif level == "L2" and price.release.noise.has_win_probability:
+        chance = float(price.release.noise.win_probability(price.release.voters))
+        if chance < DROWNED:
+            notes.append(
                 f"The noise drowns the votes: where all {price.release.voters} teachers of a party agree, their label "
-                f"survives against one other class in {kept:.0%} of the cases. Useful labels need more subsets, fewer "
-                "queries or a larger epsilon."
+                f"survives against one other class in {chance:.0%} of the cases. Useful labels need more subsets, "
+                "fewer queries or a larger epsilon."
             )
     units = len(party_rows) if level == "L1" else sum(party_rows)
     if price.delta > 1 / units:
-        told.append(
+        notes.append(
             f"delta {price.delta:g} is larger than one in {units} {'parties' if level == 'L1' else 'rows'}: it allows "
             "to reveal one of them entirely. Choose a smaller delta."
         )
     elif price.delta >= LARGE_DELTA:
-        told.append(
+        notes.append(
             f"delta {price.delta:g} is a chance of {price.delta:.2g} that nothing at all is protected. Choose one well "
             "below one in the number of rows of a party, say 1e-5."
         )
-    return tuple(told)
+    return tuple(notes)

@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedkt.federation import Algorithm
+
+if TYPE_CHECKING:
+    from fedkt.algorithms.voting import Voting
 
 YEAR = re.compile(r"\b(19|20)\d\d\b")
 
@@ -61,6 +64,8 @@ class Card:
     """The levels at which it is compared where nobody says with what."""
     rival: str = ""
     """What a sentence says that a result is better or worse than; empty where it is no measure."""
+    voting: Voting | None = None
+    """How FedKT's server weighs the parties, where it is FedKT."""
     party_models: bool = False
     """Whether a party may bring a model of its own."""
 

@@ -10,6 +10,7 @@ the public rows by what the students say, as its voting has it (`algorithms/voti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from fedkt.algorithms.calibration import check_adjacency, check_records
 from fedkt.algorithms.card import ONE_MESSAGE, Card
 from fedkt.algorithms.lesson import STUDY, Lesson, fit_roles_to_rows
+from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.voting import VOTINGS, Consistent, Voting, algorithm_name, ask_students, make_voting
 from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers
@@ -28,8 +30,7 @@ from fedkt.models.base import count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows, is_neural
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
-from fedkt.privacy.ledger import counts_release
-from fedkt.privacy.price import Adjacency
+from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
 from fedkt.votes import NO_VOTE, Labels
 
@@ -115,15 +116,19 @@ class FedKT(Algorithm):
         return np.sort(shuffled[:k])
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
-        """What an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
+        """All that an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2).
+
+        The one list of it: prices, plans, claims, ledgers and the releases themselves read it.
+        """
         self.check()
         if self.noise is None:
             return ()
         k = self.number_of_queries(public_rows)
         if self.level == "L1":
-            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True),)
+            return (Release(self.noise, k, parties, classes, UNITS["L1"], abstentions=True, purpose="final model"),)
         # Always as many voters as agreed: a subset without rows votes too, so that nobody's size shows.
-        labels = (Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency),) * self.partitions
+        each = Release(self.noise, k, self.subsets, classes, UNITS["L2"], self.adjacency)
+        labels = tuple(replace(each, purpose=f"student {s + 1}", stream=s) for s in range(self.partitions))
         noise = self.voting.count_noise(self, public_rows)
         return labels if noise is None else (*labels, counts_release(noise, classes, self.adjacency))
 
@@ -145,7 +150,7 @@ class FedKT(Algorithm):
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
         for lesson in self.lessons(party, fit_roles_to_rows(self.voting.roles_for(self, party.model), party)):
-            (student,) = self.voting.learn([lesson], jobs=party.jobs, progress=party.progress)
+            (student,) = learn_all([lesson], jobs=party.jobs, progress=party.progress)
             party.shelf[student_name(lesson.partition)] = student
         return self.message(party)
 
@@ -155,7 +160,7 @@ class FedKT(Algorithm):
         """The students of all parties, trained at once."""
         every = self.roles_at(parties)
         lessons = [lesson for party, own in zip(parties, every, strict=True) for lesson in self.lessons(party, own)]
-        for lesson, student in zip(lessons, self.voting.learn(lessons, jobs=jobs, progress=progress), strict=True):
+        for lesson, student in zip(lessons, learn_all(lessons, jobs=jobs, progress=progress), strict=True):
             lesson.party.shelf[student_name(lesson.partition)] = student
         return [self.message(party) for party in parties]
 
@@ -168,10 +173,9 @@ class FedKT(Algorithm):
         made = {key: fit_roles_to_rows(self.voting.roles_for(self, party.model), party) for key, party in alike.items()}
         return [made[id(party.public), id(party.model)] for party in parties]
 
-    def lessons(self, party: Party, own: Roles) -> list[Lesson]:
+    def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
-        self.check()
-        self.voting.check_party(party, own)
+        releases = self.party_releases(party)
         if self.level == "L2":
             self.check_records(party, own.teacher)
         elif len(party.y) < self.subsets:
@@ -181,12 +185,19 @@ class FedKT(Algorithm):
             )
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
-        noise = self.noise if self.level == "L2" else None
-        return [
-            self.voting.lesson(self, Lesson(party, partition, own, self.subsets, noise, queries, self.adjacency))
+        plain = [
+            Lesson(party, partition, own, self.subsets, releases[partition], queries)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
+        return self.voting.lessons(self, plain)
+
+    def party_releases(self, party: Party) -> Sequence[Release | None]:
+        """What leaves with noise in each of a party's lessons; None where the bare labels leave."""
+        if self.level == "L2":
+            return self.releases(public_rows=count_rows(party.public), classes=len(party.classes), parties=1)
+        self.check()
+        return [None] * self.partitions
 
     def check_records(self, party: Party, teacher: Any) -> None:
         """Refuse, before level L2 looks at a row, what would let more than the noise depend on a record."""
@@ -271,19 +282,22 @@ def number_of_queries(queries: float, public_rows: int) -> int:
     return k
 
 
-CARDS = tuple(
-    Card(
-        name=algorithm_name(each),
-        title=each.title,
-        summary=each.summary,
-        make=partial(FedKT, voting=each()),
-        fixed=frozenset({"voting", *(("partitions", "subsets") if each.fixed_shape else ())}),
+def card_for(voting: Voting) -> Card:
+    """The card of FedKT with a voting."""
+    return Card(
+        name=algorithm_name(voting),
+        title=voting.title,
+        summary=voting.summary,
+        make=partial(FedKT, voting=voting),
+        fixed=frozenset({"voting", *(("partitions", "subsets") if voting.fixed_shape else ())}),
         traffic=ONE_MESSAGE,
-        colour=each.colour,
-        marker="D" if each is Consistent else None,
-        compared_at=each.compared_at,
+        colour=voting.colour,
+        marker=voting.marker,
+        compared_at=voting.compared_at,
+        voting=voting,
         party_models=True,
     )
-    for each in VOTINGS.values()
-)
+
+
+CARDS = tuple(card_for(voting()) for voting in VOTINGS.values())
 """FedKT with each of its votings."""

@@ -1,6 +1,11 @@
 """A lesson: one partition of one party, in which teachers of disjoint subsets vote and a student learns their labels.
 
 This is PATE's transfer of knowledge (Algorithm 1, lines 2 to 12), which FedKT repeats at every party.
+
+Without noise at the party the cut into subsets is a shuffle: they are of nearly equal size. At level L2 a record may
+move one teacher of a partition and no other. A shuffle of row numbers cannot promise that: where rows are sorted by
+anything a record decides (images in folders by class), one changed record moves every row between its two places. So
+the subset of a record is there a keyed hash of the record's own identity, whatever other records there are.
 """
 
 from __future__ import annotations
@@ -13,15 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.cut import cut, cut_by_identity, cut_key, positions
-from fedkt.algorithms.training import Done, train_and_ask, train_models
-from fedkt.errors import ModelError
+from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party, Server
 from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows, within
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import TrainingTask, fit_to_rows
-from fedkt.privacy import Noise
-from fedkt.privacy.price import Adjacency
+from fedkt.models.training import Done, train_and_ask, train_models
+from fedkt.privacy import Release
 from fedkt.system.parallel import Progress, progress_counter
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
 
@@ -40,11 +43,10 @@ class Lesson:
     partition: int
     roles: Roles
     subsets: int
-    noise: Noise | None = None
+    release: Release | None = None
+    """What leaves with noise: one of those that the algorithm lists. None where the bare labels leave."""
     queries: Labels | None = None
     """The public rows that are voted on; None for all of them."""
-    adjacency: Adjacency = "replace-one"
-    """Against what the noise protects a record."""
 
     @cached_property
     def rows(self) -> Any:
@@ -63,9 +65,9 @@ class Lesson:
                 party.rng(self.partition, TEACH, number),
                 subset,
                 f"Party {party.name!r}, partition {self.partition + 1}, the teacher of subset {number + 1}",
-                may_fail=self.noise is not None,
+                may_fail=self.release is not None,
                 # Where even the size of a subset is a record's business, it must not reach the other teachers.
-                alone=self.adjacency == "add-or-remove",
+                alone=self.release is not None and self.release.adjacency == "add-or-remove",
             )
             for number, subset in enumerate(self.subset_rows)
         ]
@@ -76,13 +78,13 @@ class Lesson:
 
         What a teacher makes of one absurd value would otherwise be anything, a failure included.
         """
-        return self.party.X if self.noise is None else within(self.party.X, self.party.public)
+        return self.party.X if self.release is None else within(self.party.X, self.party.public)
 
     @property
     def subset_rows(self) -> list[Labels]:
         """The row numbers of each subset."""
         party = self.party
-        if self.noise is None:
+        if self.release is None:
             return cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
         identities = positions(len(party.y)) if party.ids is None else party.ids
         return cut_by_identity(identities, self.subsets, cut_key(party.seed, self.partition))
@@ -102,6 +104,41 @@ class Lesson:
         some = None if len(answered) == len(labels) else answered
         rng = self.party.rng(self.partition, STUDY)
         return TrainingTask(self.roles.student, self.rows, labels[answered], rng, some, self.student_in_words)
+
+
+def cut(n_rows: int, subsets: int, rng: np.random.Generator) -> list[Labels]:
+    """The row numbers of `subsets` nearly equal random subsets; fewer where there are fewer rows than subsets."""
+    if subsets < 1:
+        raise ConfigurationError(f"A partition needs at least one subset, got {subsets}.")
+    return [np.sort(piece) for piece in np.array_split(rng.permutation(n_rows), min(subsets, n_rows))]
+
+
+def cut_by_identity(identities: Sequence[str], subsets: int, key: bytes) -> list[Labels]:
+    """The row numbers of exactly `subsets` subsets, some of them perhaps empty; rows of one identity stay together.
+
+    The rows of a subset stand in the order of their hashes: where a record stood in its file decides nothing.
+    """
+    hashes = np.array([identity_hash(each, key) for each in identities], dtype=np.uint64)
+    # Stable, so that rows of one identity keep their order.
+    order = np.argsort(hashes, kind="stable")
+    home = (hashes[order] % np.uint64(subsets)).astype(np.int64)
+    return [order[home == number].astype(np.int64) for number in range(subsets)]
+
+
+def cut_key(seed: int, partition: int) -> bytes:
+    """The key of one partition's cut: every partition cuts anew."""
+    return hashlib.sha256(f"fedkt cut {seed} {partition}".encode()).digest()
+
+
+def positions(n_rows: int) -> list[str]:
+    """Identities of rows that have none of their own: the place of each in its file."""
+    return [str(place) for place in range(n_rows)]
+
+
+def identity_hash(identity: str, key: bytes) -> int:
+    """64 bits of a keyed hash."""
+    # 64 bits: the remainder by any number of subsets is even to within one in 10¹⁴.
+    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8, key=key).digest(), "big")
 
 
 def fit_roles_to_rows(roles: Roles, side: Party | Server) -> Roles:
@@ -194,35 +231,24 @@ def note_stand_ins(lesson: Lesson, reasons: dict[int, str]) -> None:
 
 def release_labels(lesson: Lesson, votes: TeacherVotes, number: int) -> Labels:
     """The winning labels of a lesson's rows, through the party's ledger."""
-    party, partition, noise = lesson.party, lesson.partition, lesson.noise
+    party, partition, release = lesson.party, lesson.partition, lesson.release
 
     def count() -> Votes:
         counts = votes.counts[number]
-        if party.diagnostic and noise is not None:
+        if party.diagnostic and release is not None:
             party.diary.bare_votes.append(counts)
         return counts
 
-    labels = party.ledger.release(
-        count,
-        noise,
-        queries=count_rows(lesson.rows),
-        voters=len(lesson.teachers),
-        classes=len(party.classes),
-        unit="record",
-        adjacency=lesson.adjacency,
-        rng=party.rng(partition, TIES) if noise is None else party.noise_rng(partition),
-        purpose=student_purpose(partition),
-        noise_key=fingerprint(party.noise_seed, partition),
-    )
+    if release is not None:
+        rng = party.noise_rng(release.stream)
+        labels = party.ledger.release(count, release, rng=rng, noise_seed=party.noise_seed)
+    else:
+        labels = party.ledger.release_bare(
+            count,
+            queries=count_rows(lesson.rows),
+            voters=len(lesson.teachers),
+            classes=len(party.classes),
+            rng=party.rng(partition, TIES),
+        )
     party.diary.vote.labels.append((lesson.queries, labels))
     return labels
-
-
-def student_purpose(partition: int) -> str:
-    """What a student's labels are called in a ledger."""
-    return f"student {partition + 1}"
-
-
-def fingerprint(noise_seed: int | None, partition: int) -> str:
-    """Tells one kept draw of secret noise from another, without telling the noise; empty for fresh noise."""
-    return "" if noise_seed is None else hashlib.sha256(f"{noise_seed}/{partition}".encode()).hexdigest()[:32]

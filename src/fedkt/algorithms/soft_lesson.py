@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.lesson import STUDY, Lesson
-from fedkt.algorithms.training import train_models
+from fedkt.algorithms.lesson import STUDY, Lesson, learn_students
 from fedkt.errors import ModelError
 from fedkt.models.base import FittedModel, one_thread
 from fedkt.models.ensemble import TrainingTask
+from fedkt.models.training import train_models
 from fedkt.pooling import Matrix, normalise_rows
-from fedkt.system.parallel import Progress, progress_counter
+from fedkt.system.parallel import Progress, progress_counter, sub_progress
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,19 @@ class SoftLesson(Lesson):
 def gives_probabilities(estimator: Any) -> bool:
     """Whether a classifier of this kind will give probabilities."""
     return hasattr(estimator, "predict_proba")
+
+
+def learn_all(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
+    """The student of each lesson, of distributions or of labels."""
+    soft = [each for each in lessons if isinstance(each, SoftLesson)]
+    hard = [each for each in lessons if not isinstance(each, SoftLesson)]
+    if not soft or not hard:
+        one = learn_distributions(soft, jobs=jobs, progress=progress)
+        return one or learn_students(hard, jobs=jobs, progress=progress)
+    models = [sum(len(each.teachers) + 1 for each in kind) for kind in (soft, hard)]
+    of_distributions = iter(learn_distributions(soft, jobs=jobs, progress=sub_progress(progress, 0, sum(models))))
+    of_labels = iter(learn_students(hard, jobs=jobs, progress=sub_progress(progress, models[0], sum(models))))
+    return [next(of_distributions if isinstance(each, SoftLesson) else of_labels) for each in lessons]
 
 
 def learn_distributions(lessons: Sequence[SoftLesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:

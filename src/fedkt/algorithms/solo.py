@@ -7,11 +7,11 @@ from typing import Any
 
 from fedkt.algorithms.card import Card
 from fedkt.algorithms.lesson import STUDY
-from fedkt.algorithms.training import train_models
 from fedkt.bundle import Bundle
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.ensemble import TrainingTask, fit_to_rows, is_neural
+from fedkt.models.training import train_models
 from fedkt.system.parallel import Progress, progress_counter
 
 

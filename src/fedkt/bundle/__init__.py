@@ -187,7 +187,7 @@ def unpack(data: bytes, *, source: str, expected: Expected, limits: Limits | Non
     `source` is what messages call the bytes before the sender is known, for instance the file's name.
     """
     from fedkt.bundle.arrays import array_from
-    from fedkt.bundle.opening import manifest_room, opened_under
+    from fedkt.bundle.opening import manifest_room, open_under_plan
     from fedkt.models.onnx_rules import Limits
 
     bounds = limits or Limits()
@@ -195,7 +195,7 @@ def unpack(data: bytes, *, source: str, expected: Expected, limits: Limits | Non
     # Count before content: what nobody agreed on is not unpacked, and a manifest needs room for what was agreed only.
     room = min(bounds.manifest_bytes, manifest_room(expected.classes, most, len(expected.arrays or {})))
     narrow = replace(bounds, models=most, manifest_bytes=room)
-    found = opened_under(expected.plan, data, source, expected.keys, narrow)
+    found = open_under_plan(expected.plan, data, source, expected.keys, narrow)
     manifest, who = found.manifest, found.who
     _check_manifest(manifest, expected, who)
     arrays = {
@@ -269,12 +269,12 @@ def peek(
     contents: bool = True,
 ) -> Manifest:
     """What a bundle says it is: sizes, names, signature and, with `contents`, digests are checked, no more."""
-    from fedkt.bundle.opening import opened
+    from fedkt.bundle.opening import open_bundle
     from fedkt.models.onnx_rules import Limits
 
-    found = opened(data, source, keys or {}, limits or Limits())
+    found = open_bundle(data, source, keys or {}, limits or Limits())
     if contents:
-        for name in found.listed:
+        for name in found.digests:
             found.read(name)
     return found.manifest
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenBundle:
     """A bundle whose manifest describes exactly the members that are there; none of them has been unpacked."""
 
     archive: Archive
@@ -29,13 +29,13 @@ class Opened:
     """Whether the sender's key made the signature."""
     who: str
     """What messages call it."""
-    listed: Mapping[str, str]
+    digests: Mapping[str, str]
     """The name of every member beside the manifest, and its SHA-256."""
 
     def read(self, name: str) -> bytes:
         """The content of a member, unpacked now, if it is what the manifest says."""
         content = self.archive.read(name)
-        if hashlib.sha256(content).hexdigest() != self.listed[name]:
+        if hashlib.sha256(content).hexdigest() != self.digests[name]:
             raise BundleError(f"{self.who}: {name} does not match its digest. It was damaged or changed on the way.")
         return content
 
@@ -43,33 +43,33 @@ class Opened:
 def manifest_room(classes: Sequence[str | int], models: int, arrays: int) -> int:
     """More bytes than an honest manifest has that tells of so many things: one of two classes needs no megabyte."""
     # Versions, claim and names have caps of their own, 64 KB together; a count has up to 16 digits in a line.
-    told = len(json.dumps([str(each) for each in classes]))
-    return 2**16 + 2 * told + 32 * len(classes) + 256 * models + 1024 * arrays
+    labels = len(json.dumps([str(each) for each in classes]))
+    return 2**16 + 2 * labels + 32 * len(classes) + 256 * models + 1024 * arrays
 
 
-def opened_under(plan: str, data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> Opened:
-    """The bundle, opened, if it was made under the plan with this digest.
+def open_under_plan(plan: str, data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> OpenBundle:
+    """The bundle, open, if it was made under the plan with this digest.
 
     A bundle of another plan may break many rules of this one, and is refused for what explains them all.
     """
     try:
-        found = opened(data, source, keys, bounds)
+        found = open_bundle(data, source, keys, bounds)
     except BundleError:
-        refused = manifest_of_refused(data, source, bounds)
+        refused = read_refused_manifest(data, source, bounds)
         if refused is None or refused.plan == plan:
             raise
-        said = refused
+        manifest = refused
     else:
-        said = found.manifest
-        if said.plan == plan:
+        manifest = found.manifest
+        if manifest.plan == plan:
             return found
     raise BundleError(
-        f"Bundle from {said.party!r} was made under plan {said.plan[:6] or '(none)'}; this server runs "
-        f"{plan[:6] or '(none)'}. Send {said.party!r} the current plan.toml. (File: {source})"
+        f"Bundle from {manifest.party!r} was made under plan {manifest.plan[:6] or '(none)'}; this server runs "
+        f"{plan[:6] or '(none)'}. Send {manifest.party!r} the current plan.toml. (File: {source})"
     )
 
 
-def manifest_of_refused(data: bytes, source: str, bounds: Limits) -> Manifest | None:
+def read_refused_manifest(data: bytes, source: str, bounds: Limits) -> Manifest | None:
     """What a refused bundle says it is, for the words of its refusal only; None where that cannot be read.
 
     Its directory may list as many models as a bundle of any plan, but the manifest alone is unpacked, under its cap.
@@ -83,7 +83,7 @@ def manifest_of_refused(data: bytes, source: str, bounds: Limits) -> Manifest | 
         return None
 
 
-def opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> Opened:
+def open_bundle(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) -> OpenBundle:
     """The bundle, once every check has passed that needs no plan and unpacks no model."""
     archive = Archive(data, source, bounds)
     text = archive.read(MANIFEST)
@@ -91,6 +91,12 @@ def opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) ->
     signature = archive.read(SIGNATURE) if SIGNATURE in archive.names else None
     signed = _check_signature(text, signature, manifest, source, keys)
     who = f"Bundle from {manifest.party!r} ({source})"
+    digests = _check_members(archive, manifest, who)
+    return OpenBundle(archive, manifest, hashlib.sha256(text).hexdigest(), signed, who, digests)
+
+
+def _check_members(archive: Archive, manifest: Manifest, who: str) -> dict[str, str]:
+    """Every member beside the manifest with its SHA-256; refused where manifest and archive differ."""
     models, arrays = manifest.files, manifest.arrays
     sizes = {entry.name: entry.size for entry in models}
     sizes |= {f"arrays/{place}.bin": entry.size for place, entry in enumerate(arrays)}
@@ -106,8 +112,7 @@ def opened(data: bytes, source: str, keys: Mapping[str, str], bounds: Limits) ->
         if archive.size(name) != size:
             raise BundleError(f"{who}: {name} has {archive.size(name)} bytes, its manifest says size {size}.")
     digests = [entry.sha256 for entry in models] + [entry.sha256 for entry in arrays]
-    listed = dict(zip(sizes, digests, strict=True))
-    return Opened(archive, manifest, hashlib.sha256(text).hexdigest(), signed, who, listed)
+    return dict(zip(sizes, digests, strict=True))
 
 
 def _check_signature(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from collections.abc import Callable
 
 import typer
 
@@ -15,7 +16,6 @@ from fedkt.cli import (
     doctor,
     inspect,
     keys,
-    paper,
     party,
     plan,
     predict,
@@ -46,7 +46,6 @@ app.command(rich_help_panel=TRY)(demo.demo)
 app.command(rich_help_panel=TRY)(simulate.simulate)
 app.command(rich_help_panel=TRY)(compare.compare)
 app.command(rich_help_panel=TRY)(datasets.datasets)
-app.add_typer(paper.app, name="paper", rich_help_panel=TRY)
 app.add_typer(plan.app, name="plan", rich_help_panel=LIVE)
 app.add_typer(keys.app, name="keys", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(party.party)
@@ -81,12 +80,12 @@ def stop(number: int, frame: object) -> None:
     raise Stopped(number)
 
 
-def main() -> None:
+def main(command: Callable[[], object] = app) -> None:
     """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1."""
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     try:
-        app()
+        command()
     except FedKTError as error:
         complain(str(error))
     except Stopped as stopped:

@@ -25,9 +25,10 @@ def demo(
       fedkt demo --jobs 2
     """
     from fedkt.cli.output import print_json, progress_bar, stdout
-    from fedkt.cli.tables import percent, print_reports, write_report
+    from fedkt.cli.tables import print_reports, write_report
     from fedkt.lab.series import run_all
     from fedkt.lab.setting import Setting
+    from fedkt.lab.words import points
 
     settings = [Setting(dataset="digits", algorithm=algorithm, seed=seed).filled() for algorithm in ALGORITHMS]
     with progress_bar("demo", quiet=as_json) as bar:
@@ -56,8 +57,8 @@ def demo(
     )
     print_reports(reports)
     stdout.print(
-        f"\nOn {fedkt.rows['test']} digits nobody trained on, a party alone is right {percent(solo.accuracy)} of the "
-        f"time (mean of the five), FedKT {percent(fedkt.accuracy)}, with expert voting {percent(expert.accuracy)}, and "
-        f"a model on all pooled rows, which nobody may have, {percent(pooled.accuracy)}."
+        f"\nOn {fedkt.rows['test']} digits nobody trained on, a party alone is right {points(solo.accuracy)} % of the "
+        f"time (mean of the five), FedKT {points(fedkt.accuracy)} %, with expert voting {points(expert.accuracy)} %, "
+        f"and a model on all pooled rows, which nobody may have, {points(pooled.accuracy)} %."
     )
     write_report(options.report_path(report, as_json=False), settings[0], reports, data_dir=None, quiet=False)

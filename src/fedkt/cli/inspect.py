@@ -33,45 +33,47 @@ def inspect(
     """
     from fedkt.cli.output import print_json
     from fedkt.live.inspection import describe_file
+    from fedkt.live.mailbox import file_at
     from fedkt.plan import read_plan
 
     signer = None if server_key is None else options.public_key(server_key)
-    said = describe_file(file, None if plan is None else read_plan(plan), server_key=signer)
+    agreed = None if plan is None else read_plan(plan)
+    facts = describe_file(*file_at(file, own=True), agreed, server_key=signer)
     if as_json:
-        print_json(said)
+        print_json(facts)
     else:
-        show(said)
-    if not said.get("accepted", True):
+        print_facts(facts)
+    if not facts.get("accepted", True):
         raise typer.Exit(1)
 
 
-def show(said: dict[str, Any]) -> None:
+def print_facts(facts: dict[str, Any]) -> None:
     """What a file holds, a line for each thing."""
     from fedkt.cli.output import stdout
 
-    for key, value in said.items():
+    for key, value in facts.items():
         if key not in ("models", "arrays", "accepted"):
-            for line in lines(key, value, 12):
+            for line in fact_lines(key, value, 12):
                 stdout.print(line, markup=False, highlight=False, soft_wrap=True)
-    for part in [*said["models"], *said.get("arrays", [])]:
+    for part in [*facts["models"], *facts.get("arrays", [])]:
         stdout.print(f"{part['name']}", markup=False, highlight=False)
         for key, value in part.items():
             if key != "name":
-                for line in lines(key, value, 10):
+                for line in fact_lines(key, value, 10):
                     stdout.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
 
-def lines(key: str, value: Any, width: int) -> list[str]:
+def fact_lines(key: str, value: Any, width: int) -> list[str]:
     """A key and its value; a table of many entries has a line for each that says something."""
     if not isinstance(value, dict) or len(value) <= FEW_ENTRIES:
-        return [f"{key:<{width}} {in_words(value)}"]
-    return [key, *(f"  {name:<18} {in_words(each)}" for name, each in value.items() if each not in (None, False))]
+        return [f"{key:<{width}} {value_words(value)}"]
+    return [key, *(f"  {name:<18} {value_words(each)}" for name, each in value.items() if each not in (None, False))]
 
 
-def in_words(value: Any) -> str:
+def value_words(value: Any) -> str:
     """A value for a person."""
     if isinstance(value, dict):
-        text = ", ".join(f"{key} {in_words(each)}" for key, each in value.items())
+        text = ", ".join(f"{key} {value_words(each)}" for key, each in value.items())
     elif isinstance(value, (list, tuple)):
         text = (", ".join(map(str, value[:20])) or "()") + (f", … ({len(value)} in all)" if len(value) > 20 else "")
     else:

@@ -45,7 +45,7 @@ def new_keys(
       fedkt keys new server
     """
     from fedkt.cli.output import print_json, stdout
-    from fedkt.live.party import write_keys
+    from fedkt.live.keys import write_keys
 
     public = write_keys(name, folder)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,56 +11,61 @@ import typer
 from fedkt.cli import options
 
 if TYPE_CHECKING:
-    from fedkt.live.party import Sent
+    from fedkt.live.party import SentBundle
     from fedkt.plan import Plan as Agreed
 
 Plan = Annotated[Path, typer.Argument(help="The plan.toml that everyone agreed on.", metavar="PLAN")]
 Public = Annotated[Path, typer.Option(help="The public file that came with the plan.")]
+Name = Annotated[str, typer.Option(help="Who you are in the plan.")]
+Data = Annotated[
+    Path,
+    typer.Option(help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."),
+]
+Output = Annotated[str, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.", metavar="<path>")]
+Key = Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")]
+Issue = Annotated[
+    int | None,
+    typer.Option(
+        help="Of two signed bundles the larger number counts. Default: one more than that of the one in --output."
+    ),
+]
+Work = Annotated[
+    Path | None, typer.Option(help="Folder for unfinished work. Default: .fedkt-work/NAME-PLAN, removed at the end.")
+]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(help="At level L2: the file in which your releases are written down. Default: beside your data."),
+]
+Identity = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="At level L2: the column that tells your records apart (it is not sent). Default: the names of image "
+        "files, else the places of rows in the file.",
+        metavar="COLUMN",
+    ),
+]
+MostEpsilon = Annotated[
+    float | None,
+    typer.Option(help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."),
+]
+MostDelta = Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")]
 
 
 def party(
     plan: Plan,
-    name: Annotated[str, typer.Option(help="Who you are in the plan.")],
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."
-        ),
-    ],
+    name: Name,
+    data: Data,
     public: Public,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.")] = Path("outbox"),
-    key: Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")] = None,
-    issue: Annotated[
-        int | None,
-        typer.Option(
-            help="Of two signed bundles the larger number counts. Default: one more than that of the one in --output."
-        ),
-    ] = None,
+    output: Output = "outbox",
+    key: Key = None,
+    issue: Issue = None,
     jobs: options.Jobs = 1,
-    work: Annotated[
-        Path | None,
-        typer.Option(help="Folder for unfinished work. Default: .fedkt-work/NAME-PLAN, removed at the end."),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="At level L2: the file in which your releases are written down. Default: beside your data."),
-    ] = None,
-    identity: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            help="At level L2: the column that tells your records apart (it is not sent). Default: the names of image "
-            "files, else the places of rows in the file.",
-            metavar="COLUMN",
-        ),
-    ] = None,
-    most_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."
-        ),
-    ] = None,
-    most_delta: Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")] = None,
+    work: Work = None,
+    ledger: Ledger = None,
+    identity: Identity = None,
+    most_epsilon: MostEpsilon = None,
+    most_delta: MostDelta = None,
     as_json: options.Json = False,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
@@ -74,19 +80,19 @@ def party(
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --most-epsilon 4 --most-delta 1e-5
     """
-    from contextlib import ExitStack
-
     from fedkt.cli.output import progress_bar
-    from fedkt.live.party import read_key, run_party
+    from fedkt.live.keys import read_key
+    from fedkt.live.mailbox import mailbox_at
+    from fedkt.live.party import run_party
     from fedkt.plan import read_plan
 
     agreed = read_plan(plan)
     signing = None if key is None else read_key(key)
-    with ExitStack() as shown:
-        bar = shown.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
+    with ExitStack() as display:
+        bar = display.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
 
-        def tell(sent: Sent) -> None:
-            shown.close()
+        def tell(sent: SentBundle) -> None:
+            display.close()
             print_sent(sent, agreed, as_json=as_json)
 
         run_party(
@@ -94,7 +100,7 @@ def party(
             name,
             data=data,
             public=public,
-            outbox=output,
+            outbox=mailbox_at(output, own=True),
             key=signing,
             jobs=options.cores(jobs),
             work=work,
@@ -108,7 +114,7 @@ def party(
         )
 
 
-def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
+def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
     """What was written and what it promises; notes on stderr."""
     from dataclasses import asdict
 
@@ -119,29 +125,23 @@ def print_sent(sent: Sent, agreed: Agreed, *, as_json: bool) -> None:
     for note in sent.notes:
         stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
-        print_json({**asdict(sent), "path": str(sent.path)})
+        print_json(asdict(sent))
         return
     issue = "" if sent.issue is None else f", issue {sent.issue}"
-    stdout.print(
+    lines = [
         f"{sent.path}: {plural(sent.students, 'student')} from {plural(sent.rows, 'row')}, {sent.bytes:,} bytes, "
-        f"{'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}.",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+        f"{'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}."
+    ]
     if sent.epsilon is not None and sent.total_epsilon is not None and sent.releases is not None:
-        stdout.print(
+        lines.append(
             f"Privacy: epsilon {rounded_up(sent.epsilon)} at delta {sent.delta:g} for one record, by the noise in it; "
             f"a budget of epsilon {rounded_up(sent.total_epsilon)}, fixed beforehand, covers "
-            f"{plural(sent.releases, 'release')} in the ledger so far.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{plural(sent.releases, 'release')} in the ledger so far."
         )
-    told = ""
+    counts = ""
     if agreed.voting_rule.class_counts:
         noisy = " with noise" if agreed.level == "L2" else ", as they are"
-        told = f" It also tells how many of your rows have each label{noisy}."
-    stdout.print(
-        f"Send this one file to the server. Your rows, your teachers and their votes stay here.{told}", soft_wrap=True
-    )
+        counts = f" It also tells how many of your rows have each label{noisy}."
+    lines.append(f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}")
+    for line in lines:
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)

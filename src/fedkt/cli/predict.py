@@ -36,21 +36,21 @@ def predict(
     final = read_final(model, server_key=signer)
     if signer is not None:
         stderr.print(f"{model}: signed by {signer}", markup=False, highlight=False, soft_wrap=True)
-    predicted = predict_file(final, rows)
+    predictions = predict_file(final, rows)
     if output is not None:
-        write_atomically(output, to_csv(predicted).encode())
+        write_atomically(output, to_csv(predictions).encode())
     if as_json:
-        said = {"rows": len(predicted.labels), "accuracy": predicted.accuracy, "plan": final.card.plan}
-        told = {"output": str(output)} if output is not None else {"predictions": predicted.labels}
-        print_json({**said, **told, "note": " ".join(predicted.notes) or None})
+        facts = {"rows": len(predictions.labels), "accuracy": predictions.accuracy, "plan": final.card.plan}
+        answer = {"predictions": predictions.labels} if output is None else {"output": str(output)}
+        print_json({**facts, **answer, "note": " ".join(predictions.notes) or None})
         return
     if output is None:
-        sys.stdout.write(to_csv(predicted))
+        sys.stdout.write(to_csv(predictions))
     else:
-        stderr.print(f"Written: {output} ({len(predicted.labels)} rows)", highlight=False)
-    if predicted.accuracy is not None:
-        count = len(predicted.labels)
-        rows_ = "1 labelled row" if count == 1 else f"{count} labelled rows"
-        stderr.print(f"accuracy {predicted.accuracy:.2%} on {rows_}", highlight=False)
-    for note in predicted.notes:
+        stderr.print(f"Written: {output} ({len(predictions.labels)} rows)", highlight=False)
+    if predictions.accuracy is not None:
+        count = len(predictions.labels)
+        noun = "labelled row" if count == 1 else "labelled rows"
+        stderr.print(f"accuracy {predictions.accuracy:.2%} on {count} {noun}", highlight=False)
+    for note in predictions.notes:
         stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)

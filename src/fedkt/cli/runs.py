@@ -37,36 +37,36 @@ def noise_choice(privacy: PrivacyOptions) -> tuple[str | None, tuple[tuple[str, 
 
 def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> str:
     """The algorithm to simulate: as named, FedKT with the voting that is named, or what is usual at the level."""
-    from fedkt.algorithms.voting import ALIASES, Consistent, algorithm_name, make_voting
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
     from fedkt.cli.catalogues import usual_algorithm
 
     if voting is None:
         return algorithm or usual_algorithm(level)
-    wanted = algorithm_name(make_voting(voting))
-    if algorithm in (None, wanted, algorithm_name(Consistent)):
+    wanted, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
+    if algorithm in (None, wanted, plain):
         return wanted
-    if algorithm in ALIASES:
-        raise ConfigurationError(
-            f"Algorithm {algorithm!r} has the voting {ALIASES[algorithm]}, and --voting says {voting}. Leave one of "
-            f"them out, or write --algorithm {algorithm_name(Consistent)} --voting {voting}."
-        )
+    for name, each in VOTINGS.items():
+        if algorithm == algorithm_name(each):
+            raise ConfigurationError(
+                f"Algorithm {algorithm!r} has the voting {name}, and --voting says {voting}. Leave one of them out, or "
+                f"write --algorithm {plain} --voting {voting}."
+            )
     raise ConfigurationError(f"--voting would do nothing: algorithm {algorithm}. Leave it out.")
 
 
 def algorithms_with(algorithms: str | None, votings: str | None, *, level: str) -> tuple[str, ...]:
     """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
-    from fedkt.algorithms.voting import ALIASES, Consistent, algorithm_name, make_voting
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
     from fedkt.cli.catalogues import usual_algorithms
 
     names = options.names(usual_algorithms(level) if algorithms is None else algorithms)
     if votings is None:
         return tuple(dict.fromkeys(names))
+    plain = algorithm_name(Consistent)
     # Where nobody chose algorithms, the votings named stand for all of FedKT's.
-    replaced = set(ALIASES) if algorithms is None else {algorithm_name(Consistent)}
+    replaced = {plain} if algorithms is not None else {algorithm_name(each) for each in VOTINGS.values()}
     if not replaced & set(names):
-        raise ConfigurationError(
-            f"--voting would do nothing: {algorithm_name(Consistent)} is not among the algorithms. Leave it out."
-        )
+        raise ConfigurationError(f"--voting would do nothing: {plain} is not among the algorithms. Leave it out.")
     wanted = [algorithm_name(make_voting(each)) for each in options.names(votings)]
     return tuple(dict.fromkeys(each for name in names for each in (wanted if name in replaced else [name])))
 
@@ -113,7 +113,7 @@ def idle_settings(setting: Setting) -> list[str]:
     """The fields of a setting that nothing in it looks at: neither its algorithm, nor its models, nor its partition."""
     from fedkt.algorithms import ALGORITHMS
     from fedkt.data.partition import PARTITIONERS
-    from fedkt.models.catalogue import NETWORKS, trained_for
+    from fedkt.models.catalogue import MODELS, trained_for
 
     assert setting.partition is not None
     takes = ALGORITHMS[setting.algorithm].takes
@@ -122,7 +122,7 @@ def idle_settings(setting: Setting) -> list[str]:
     of_others = {name for card in ALGORITHMS.values() for name in card.takes} - takes - set(of_networks)
     idle = [each.name for each in fields(setting) if each.name in of_others]
     families = {setting.model, setting.teacher, setting.student, setting.final, *setting.party_models}
-    if not families & NETWORKS:
+    if not any(family.network for name, family in MODELS.items() if name in families):
         idle += of_networks
     if "beta" not in signature(PARTITIONERS[setting.partition]).parameters:
         idle.append("beta")

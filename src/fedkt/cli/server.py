@@ -11,43 +11,53 @@ from fedkt.cli import options
 from fedkt.cli.party import Plan, Public
 
 if TYPE_CHECKING:
-    from fedkt.live.server import Hosted
+    from rich.table import Table
+
+    from fedkt.live.result import ServerResult
 
 
 COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"}
+
+Bundles = Annotated[str, typer.Option(help="The folder with the parties' .fedkt files.", metavar="<path>")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="The folder to write final.onnx, report.json and privacy.txt to.")
+]
+MinParties = Annotated[
+    int | None, typer.Option(help="Go on with this many parties. Default: the plan's number, else all of them.")
+]
+Wait = Annotated[float, typer.Option(min=0, help="Seconds to wait for parties that have not sent yet.")]
+Test = Annotated[Path | None, typer.Option(help="Labelled rows of your own, to measure the result on.")]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        help="At level L1: the file in which noisy votes are written down. Default: one for these parties, beside the "
+        "plan."
+    ),
+]
+Key = Annotated[
+    Path | None, typer.Option(help="The server's private key, to sign final.onnx with (see `fedkt keys new`).")
+]
+Memory = Annotated[
+    float | None, typer.Option(help="Gigabytes that all parties' students may take, shared evenly. Default: 4.")
+]
+CpuHours = Annotated[
+    float | None,
+    typer.Option(help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
+]
 
 
 def server(
     plan: Plan,
     public: Public,
-    bundles: Annotated[Path, typer.Option(help="The folder with the parties' .fedkt files.")],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="The folder to write final.onnx, report.json and privacy.txt to."),
-    ] = Path("result"),
-    min_parties: Annotated[
-        int | None, typer.Option(help="Go on with this many parties. Default: the plan's number, else all of them.")
-    ] = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for parties that have not sent yet.")] = 0.0,
-    test: Annotated[Path | None, typer.Option(help="Labelled rows of your own, to measure the result on.")] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            help="At level L1: the file in which noisy votes are written down. Default: one for these parties, beside "
-            "the plan."
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="The server's private key, to sign final.onnx with (see `fedkt keys new`).")
-    ] = None,
-    memory: Annotated[
-        float | None,
-        typer.Option(help="Gigabytes that all parties' students may take, shared evenly. Default: 4."),
-    ] = None,
-    cpu_hours: Annotated[
-        float | None,
-        typer.Option(help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
-    ] = None,
+    bundles: Bundles,
+    output: Output = Path("result"),
+    min_parties: MinParties = None,
+    wait: Wait = 0.0,
+    test: Test = None,
+    ledger: Ledger = None,
+    key: Key = None,
+    memory: Memory = None,
+    cpu_hours: CpuHours = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
@@ -63,9 +73,10 @@ def server(
 
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
     """
-    from fedkt.cli.output import print_json, progress_bar, stderr
+    from fedkt.cli.output import progress_bar
     from fedkt.live.kept_noise import default_ledger
-    from fedkt.live.party import read_key
+    from fedkt.live.keys import read_key
+    from fedkt.live.mailbox import mailbox_at
     from fedkt.live.server import run_server
     from fedkt.models.onnx_rules import Limits
     from fedkt.plan import read_plan
@@ -78,10 +89,10 @@ def server(
         ledger = default_ledger(agreed, plan)
     signing = None if key is None else read_key(key)
     with progress_bar("bundles", quiet=as_json) as bar:
-        hosted = run_server(
+        result = run_server(
             agreed,
             public=public,
-            bundles=bundles,
+            inbox=mailbox_at(bundles),
             result=output,
             min_parties=min_parties,
             wait=wait,
@@ -93,28 +104,33 @@ def server(
             command=options.this_command(),
             tell=bar,
         )
-    for detail in hosted.details:
+    print_result(result, as_json=as_json)
+
+
+def print_result(result: ServerResult, *, as_json: bool) -> None:
+    """The parties in a table, then what came out; what is stored nowhere on stderr."""
+    from fedkt.cli.output import print_json, stderr, stdout
+
+    for detail in result.details:
         stderr.print(f"not stored: {detail}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
-        print_json(hosted.as_dict())
-    else:
-        print_hosted(hosted)
+        print_json(result.as_dict())
+        return
+    stdout.print(party_table(result))
+    for line in result_lines(result):
+        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_hosted(hosted: Hosted) -> None:
-    """The parties in a table, then what came out."""
+def party_table(result: ServerResult) -> Table:
+    """What came, and from whom."""
     from rich.markup import escape
     from rich.table import Table
 
-    from fedkt.cli.output import stdout
-    from fedkt.data.values import plural
-    from fedkt.report import weights_in_words
-
-    report = hosted.report
-    table = Table(title=f"Plan {hosted.plan[:12]}: {escape(report.dataset)}")
+    report = result.report
+    table = Table(title=f"Plan {result.plan[:12]}: {escape(report.dataset)}")
     for column in ("party", "file", "status", "students", "bytes", "students alone"):
         table.add_column(column, justify="right" if column in ("students", "bytes", "students alone") else "left")
-    for each in hosted.arrivals:
+    for each in result.arrivals:
         alone = report.party_accuracy.get(each.party or "") if not each.reason else None
         table.add_row(
             escape(each.party or "?"),
@@ -125,11 +141,19 @@ def print_hosted(hosted: Hosted) -> None:
             "–" if report.level == "L1" else f"{each.bytes:,}",
             "–" if alone is None else f"{100 * alone:.2f} %",
         )
-    for name in hosted.missing:
-        if name not in {each.party for each in hosted.arrivals}:
+    for name in result.missing:
+        if name not in {each.party for each in result.arrivals}:
             table.add_row(escape(name), "–", "[yellow]missing[/yellow]", "–", "–", "–")
-    stdout.print(table)
-    lines = [f"{each.status}: {each.file}: {each.reason}" for each in hosted.arrivals if each.reason]
+    return table
+
+
+def result_lines(result: ServerResult) -> list[str]:
+    """What was refused and why, what to know, how good and how private the final model is, and where it lies."""
+    from fedkt.data.values import plural
+    from fedkt.report import weights_in_words
+
+    report = result.report
+    lines = [f"{each.status}: {each.file}: {each.reason}" for each in result.arrivals if each.reason]
     lines += [f"note: {note}" for note in report.notes]
     if report.accuracy is not None and report.balanced_accuracy is not None:
         alone_mean = sum(report.party_accuracy.values()) / max(len(report.party_accuracy), 1)
@@ -140,10 +164,9 @@ def print_hosted(hosted: Hosted) -> None:
         )
     if "weights" in report.votes:
         lines.append(weights_in_words(report))
-    lines += [
+    return [
+        *lines,
         f"Privacy: {report.privacy.rstrip('.')}.",
-        f"{hosted.final}: {'not signed' if hosted.signed_by is None else f'signed by {hosted.signed_by}'}, "
-        f"SHA-256 {hosted.final_sha256}; use it with  fedkt predict {hosted.final} new.csv",
+        f"{result.final}: {'not signed' if result.signed_by is None else f'signed by {result.signed_by}'}, "
+        f"SHA-256 {result.final_sha256}; use it with  fedkt predict {result.final} new.csv",
     ]
-    for line in lines:
-        stdout.print(line, markup=False, highlight=False, soft_wrap=True)

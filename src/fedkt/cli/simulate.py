@@ -78,8 +78,13 @@ def simulate(
 
 def check_diagnostic(setting: Setting) -> None:
     """Refuse a data-dependent ε where there is none: it is of FedKT's plain votes, under a noise that is given."""
-    if setting.algorithm != "fedkt" or setting.level == "L0" or not setting.scale or setting.mechanism == "gumbel":
+    from fedkt.privacy.mechanisms import NOISES
+
+    able = [name for name, noise in NOISES.items() if noise.diagnosis is not None]
+    # An unknown noise is refused in the words of those that know them.
+    noise = setting.scale and (setting.mechanism in able or setting.mechanism not in NOISES)
+    if setting.algorithm != "fedkt" or setting.level == "L0" or not noise:
         raise ConfigurationError(
-            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise of laplace, "
-            "gaussian or confident-gaussian, for instance --noise gaussian:40."
+            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise, for instance "
+            f"--noise gaussian:40. Noises that have one: {', '.join(able)}."
         )

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.names import card_of, name_of
-from fedkt.lab.svg import GRID, as_svg, colour_of, drawing, picture_kind, save_picture, shortened
+from fedkt.lab.names import colour_of, marker_of, name_of
+from fedkt.lab.svg import GRID, Picture, drawing, picture_kind, shortened
 from fedkt.lab.traffic import Curve, communicates, curves
 from fedkt.lab.words import human_bytes
 
@@ -26,20 +26,14 @@ LOGARITHMIC = 15.0
 """How many times the cheapest point the dearest must cost before megabytes are drawn by powers of ten."""
 NO_ROUNDS = "A curve needs a method of several rounds: try fedavg or fedkt-prox with --rounds 10."
 DASHES = (0, (5, 3))
-TITLE = "Accuracy against rounds and bytes"
 
 
-def accuracy_curves(reports: Sequence[Report]) -> str:
-    """The curves as one `<svg>` element: means over the seeds, with a band of one standard deviation."""
-    found = drawable(reports)
-    with drawing():
-        return as_svg(draw_curves(found), TITLE, describe(found))
-
-
-def save_curves(path: Path, reports: Sequence[Report]) -> None:
-    """Write the curves as the kind of file the name ends in."""
-    found = drawable(reports)
-    save_picture(path, lambda: draw_curves(found), TITLE, describe(found))
+def accuracy_curves(reports: Sequence[Report]) -> Picture:
+    """Means over the seeds with a band of one standard deviation, or a refusal in words where no method has rounds."""
+    found = curves(reports)
+    if all(curve.one_shot for curve in found):
+        raise ConfigurationError(NO_ROUNDS)
+    return Picture("Accuracy against rounds and bytes", describe_curves(found), lambda: draw_curves(found))
 
 
 def check_curve(path: Path, settings: Sequence[Setting]) -> None:
@@ -51,24 +45,16 @@ def check_curve(path: Path, settings: Sequence[Setting]) -> None:
         pass  # says so where matplotlib is missing
 
 
-def drawable(reports: Sequence[Report]) -> list[Curve]:
-    """The curves, or a refusal in words where no method has rounds."""
-    found = curves(reports)
-    if all(curve.one_shot for curve in found):
-        raise ConfigurationError(NO_ROUNDS)
-    return found
-
-
 def draw_curves(found: Sequence[Curve]) -> Figure:
     """Rounds on the left and, where bytes were measured, megabytes on the right."""
     from matplotlib.figure import Figure
 
-    priced = any(has_price(curve) for curve in found)
+    has_bytes = any(has_price(curve) for curve in found)
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-    panels = figure.subplots(1, 2 if priced else 1, sharey=True, squeeze=False)[0]
+    panels = figure.subplots(1, 2 if has_bytes else 1, sharey=True, squeeze=False)[0]
     panels[0].set_ylabel("test accuracy")
     draw_against_rounds(panels[0], found)
-    if priced:
+    if has_bytes:
         draw_against_bytes(panels[1], found)
     for axes in panels:
         axes.yaxis.set_major_formatter("{x:g} %")
@@ -96,7 +82,7 @@ def legend_lines(found: Sequence[Curve]) -> list[Line2D]:
             color=colour_of(curve.algorithm, place),
             linestyle=DASHES if curve.one_shot else "-",
             linewidth=1.4 if curve.one_shot else 1.8,
-            marker="" if curve.one_shot and not has_price(curve) else marker_of(curve),
+            marker="" if curve.one_shot and not has_price(curve) else marker_of(curve.algorithm),
             markersize=6,
             markeredgecolor="white",
             markeredgewidth=0.7,
@@ -135,7 +121,7 @@ def draw_against_bytes(axes: Axes, found: Sequence[Curve]) -> None:
                 100 * curve.mean,
                 yerr=spread if len(curve.accuracy) > 1 else None,
                 color=colour_of(curve.algorithm, place),
-                marker=marker_of(curve),
+                marker=marker_of(curve.algorithm),
                 markersize=8,
                 markeredgecolor="white",
                 markeredgewidth=0.8,
@@ -166,7 +152,7 @@ def draw_line(axes: Axes, across: Sequence[float], curve: Curve, place: int) -> 
         middle,
         color=colour,
         linewidth=1.8,
-        marker=marker_of(curve),
+        marker=marker_of(curve.algorithm),
         markersize=5,
         markeredgecolor="white",
         markeredgewidth=0.6,
@@ -194,19 +180,13 @@ def has_price(curve: Curve) -> bool:
     return curve.bytes_so_far is not None and communicates(curve.algorithm)
 
 
-def marker_of(curve: Curve) -> str:
-    """The shape of an algorithm."""
-    card = card_of(curve.algorithm)
-    return "*" if card is None or card.marker is None else card.marker
-
-
-def describe(found: Sequence[Curve]) -> str:
+def describe_curves(found: Sequence[Curve]) -> str:
     """The curves in words."""
-    told = []
+    lines = []
     for curve in found:
         rounds = curve.accuracy.shape[1]
         after = "in one round" if rounds == 1 else f"after {rounds} rounds"
         bytes_ = "" if curve.bytes_so_far is None else f" and {human_bytes(float(curve.bytes_so_far[-1]))}"
         seeds = f" ± {100 * curve.spread[-1]:.1f}" if len(curve.accuracy) > 1 else ""
-        told.append(f"{name_of(curve.algorithm)}: {100 * curve.mean[-1]:.1f}{seeds} % {after}{bytes_}")
-    return "; ".join(told) + "."
+        lines.append(f"{name_of(curve.algorithm)}: {100 * curve.mean[-1]:.1f}{seeds} % {after}{bytes_}")
+    return "; ".join(lines) + "."

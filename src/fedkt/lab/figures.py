@@ -1,32 +1,19 @@
-"""Pictures of an experiment: who holds what, who is how accurate, and how the parties voted.
+"""Pictures of an experiment: who is how accurate, and how the parties voted.
 
-Every function gives one `<svg>` element to be put into a page: described for readers who cannot see it, without
-scripts, dates or fonts of its own, and byte for byte the same for the same numbers.
+A picture is described for readers who cannot see it, has no scripts, dates or fonts of its own, and is byte for byte
+the same for the same numbers.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from fedkt.errors import ConfigurationError
-from fedkt.lab.names import name_of
-from fedkt.lab.svg import (
-    BLUE,
-    GRID,
-    ORANGE,
-    QUIET,
-    as_svg,
-    colour_of,
-    drawing,
-    save_picture,
-    shortened,
-)
+from fedkt.lab.names import colour_of, name_of
+from fedkt.lab.svg import BLUE, GRID, ORANGE, QUIET, Picture, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,190 +22,62 @@ if TYPE_CHECKING:
     from fedkt.lab.results import Summary
     from fedkt.report import Report
 
-PARTITION_TITLE = "Rows of each class at each party"
 WIDTH = 8.0
 """Inches; one inch is 72 units of the SVG."""
-BAND_PARTIES = 50
-"""Parties beside each other before a new band begins below."""
-BAND_ROWS = 40
-"""Rows of bubbles in all bands together before bands grow wider instead."""
-DIAMETERS = 48
-"""Distinct bubble sizes drawn: one shape is stored per size, so this bounds the size of the file."""
 
 
-def partition_bubbles(owners: ArrayLike, y: ArrayLike, classes: Sequence[Any]) -> str:
-    """Parties across, classes down, a bubble whose area grows with the rows a party has of a class.
-
-    `owners` has the party of each row, `y` the index of its class in `classes`.
-    """
-    names, counts = rows_by_party(owners, y, len(classes))
-    with drawing():
-        figure = draw_partition(names, counts, classes)
-        return as_svg(figure, PARTITION_TITLE, describe_partition(names, counts, classes))
-
-
-def save_partition(path: Path, owners: ArrayLike, y: ArrayLike, classes: Sequence[Any]) -> None:
-    """Write the bubble plot as the kind of file the name ends in: .png, .svg or .pdf."""
-    names, counts = rows_by_party(owners, y, len(classes))
-    told = describe_partition(names, counts, classes)
-    save_picture(path, lambda: draw_partition(names, counts, classes), PARTITION_TITLE, told)
+def accuracy_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> Picture:
+    """Mean accuracy and balanced accuracy per algorithm, the spread over seeds as error bars, each seed as a dot."""
+    words = [
+        f"{name_of(each.algorithm)}: accuracy {accuracy_in_words(each.accuracy, len(each.seeds))}, "
+        f"balanced accuracy {accuracy_in_words(each.balanced_accuracy, len(each.seeds))}"
+        for each in summaries
+    ]
+    return Picture("Accuracy of each algorithm", "; ".join(words) + ".", lambda: draw_bars(summaries, reports))
 
 
-def accuracy_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> str:
-    """Mean accuracy and balanced accuracy per algorithm, the spread over seeds as error bars, each seed as a dot.
-
-    The axis does not begin at 0: the differences between algorithms would vanish on it.
-    """
-    with drawing():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(WIDTH, 1.15 + 0.42 * max(len(summaries), 1)), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-        for axes, measure, title in (
-            (left, "accuracy", "Test accuracy"),
-            (right, "balanced_accuracy", "Balanced accuracy (mean over classes)"),
-        ):
-            draw_accuracies(axes, summaries, reports, measure)
-            axes.set_title(title)
-        left.set_yticks(range(len(summaries)), [shortened(name_of(each.algorithm), 28) for each in summaries])
-        left.set_ylim(max(len(summaries), 1) - 0.45, -0.65)
-        told = [
-            f"{name_of(each.algorithm)}: accuracy {in_words(each.accuracy, len(each.seeds))}, "
-            f"balanced accuracy {in_words(each.balanced_accuracy, len(each.seeds))}"
-            for each in summaries
-        ]
-        return as_svg(figure, "Accuracy of each algorithm", "; ".join(told) + ".")
-
-
-def vote_histograms(votes: dict[str, Any]) -> str:
+def vote_histograms(votes: dict[str, Any]) -> Picture:
     """How the parties voted on the public rows: how many agreed with the winner, and how many abstained."""
     agreement, abstention = (np.asarray(votes[f"{what}_histogram"]) for what in ("agreement", "abstention"))
     unlabelled, ties = int(votes.get("unlabelled", 0)), int(votes.get("ties", 0))
     rows = int(agreement.sum())
-    told = f"Of {rows:,} public rows, {unlabelled:,} got no vote and no label; {ties:,} had a tie, broken at random."
-    with drawing():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-        draw_histogram(left, agreement, BLUE, "Share of the parties that voted for the winner")
-        draw_histogram(right, abstention, ORANGE, "Share of the parties that abstained")
-        left.set_ylabel("public rows")
-        figure.supxlabel(told, fontsize=9, color=QUIET)
-        means = f"Mean agreement about {middle_of(agreement):.0%}, mean abstention about {middle_of(abstention):.0%}."
-        return as_svg(figure, "How the parties voted on the public rows", f"{means} {told}")
+    words = f"Of {rows:,} public rows, {unlabelled:,} got no vote and no label; {ties:,} had a tie, broken at random."
+    means = f"Mean agreement about {middle_of(agreement):.0%}, mean abstention about {middle_of(abstention):.0%}."
+    return Picture(
+        "How the parties voted on the public rows",
+        f"{means} {words}",
+        lambda: draw_votes(agreement, abstention, words),
+    )
 
 
-def rows_by_party(owners: ArrayLike, y: ArrayLike, n_classes: int) -> tuple[list[str], NDArray[np.int64]]:
-    """The parties' names in order, and how many rows each has of each class."""
-    party, codes = np.asarray(owners), np.asarray(y, dtype=np.int64)
-    if len(party) != len(codes) or len(codes) == 0:
-        raise ConfigurationError(
-            f"A partition has one party and one class per row; got {len(party)} parties and {len(codes)} classes."
-        )
-    if codes.min() < 0 or codes.max() >= n_classes:
-        raise ConfigurationError(
-            f"y holds {codes.min()} … {codes.max()}; with {n_classes} classes it must be an index."
-        )
-    names, index = np.unique(party, return_inverse=True)
-    counts = np.bincount(index * n_classes + codes, minlength=len(names) * n_classes)
-    return [str(name) for name in names.tolist()], counts.reshape(len(names), n_classes)
-
-
-def draw_partition(names: Sequence[str], counts: NDArray[np.int64], classes: Sequence[Any]) -> Figure:
-    """The bubble plot, in bands of parties where they are many."""
+def draw_bars(summaries: Sequence[Summary], reports: Sequence[Report]) -> Figure:
+    """Both accuracies; the axes do not begin at 0, or the differences between algorithms would vanish on them."""
     from matplotlib.figure import Figure
 
-    n_parties, n_classes = counts.shape
-    bands = min(math.ceil(n_parties / BAND_PARTIES), max(1, BAND_ROWS // n_classes))
-    across = math.ceil(n_parties / bands)
-    bands = math.ceil(n_parties / across)
-    room = (WIDTH - 1.3) * 72 / max(across, 4)
-    tall = min(max(min(room, 42.0), 16.0), 640.0 / n_classes)
-    # Where parties stand close, large bubbles may overlap: they are few, and the small ones stay visible.
-    widest = min(1.7 * room, tall, 38.0) * 0.96
-    shared, labels = without_shared_word([shortened(name) for name in names])
-    longest = max(len(label) for label in labels)
-    plain = longest * 5.6 < room
-    foot = 20.0 if plain else 10 + longest * 5.2
-    figure = Figure(figsize=(WIDTH, (bands * (n_classes * tall + foot + 8) + 46) / 72), layout="constrained")
-    most = max(int(counts.max()), 1)
-    every = max(1, math.ceil(11.0 / room)) if not plain else 1
-    for band, axes in enumerate(figure.subplots(bands, 1, squeeze=False)[:, 0]):
-        first = band * across
-        part = counts[first : first + across]
-        draw_bubbles(axes, part, most, widest)
-        axes.set_xlim(-0.6, max(across, 4) - 0.4)
-        axes.set_ylim(n_classes - 0.4, -0.6)
-        ticks = np.arange(0, len(part), every)
-        axes.set_xticks(ticks, [labels[first + tick] for tick in ticks], rotation=0 if plain else 90)
-        shown = np.arange(0, n_classes, max(1, math.ceil(10.0 / tall)))
-        axes.set_yticks(shown, [shortened(str(classes[row]), 14) for row in shown])
-        axes.grid(color=GRID, linewidth=0.6)
-        axes.tick_params(length=0, labelsize=9 if room > 20 else 7.5)
-        axes.spines[:].set_visible(False)
-        if room >= 40 and tall >= 20:
-            write_counts(axes, part, most, widest)
-    axes.set_xlabel(shared or "party")
-    figure.supylabel("class", fontsize=9)
-    add_size_legend(figure, most, widest)
+    figure = Figure(figsize=(WIDTH, 1.15 + 0.42 * max(len(summaries), 1)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
+    for axes, measure, title in (
+        (left, "accuracy", "Test accuracy"),
+        (right, "balanced_accuracy", "Balanced accuracy (mean over classes)"),
+    ):
+        draw_accuracies(axes, summaries, reports, measure)
+        axes.set_title(title)
+    left.set_yticks(range(len(summaries)), [shortened(name_of(each.algorithm), 28) for each in summaries])
+    left.set_ylim(max(len(summaries), 1) - 0.45, -0.65)
     return figure
 
 
-def draw_bubbles(axes: Axes, counts: NDArray[np.int64], most: int, widest: float) -> None:
-    """A bubble of area proportional to its rows, `widest` points across for the largest."""
-    column, row = np.nonzero(counts)
-    steps = np.maximum(np.rint(DIAMETERS * np.sqrt(counts[column, row] / most)), 1)
-    for step in np.unique(steps):
-        same = steps == step
-        size = max(widest * step / DIAMETERS, 1.0) ** 2
-        axes.scatter(column[same], row[same], s=size, color="#a6cee9", edgecolors=BLUE, linewidths=0.7, clip_on=False)
+def draw_votes(agreement: NDArray[np.int64], abstention: NDArray[np.int64], words: str) -> Figure:
+    """Both histograms, and the rest of the vote in words below them."""
+    from matplotlib.figure import Figure
 
-
-def write_counts(axes: Axes, counts: NDArray[np.int64], most: int, widest: float) -> None:
-    """The number of rows inside its bubble, or beside it where the bubble is too small."""
-    for column, row in np.argwhere(counts > 0):
-        label = f"{counts[column, row]:,}"
-        across = widest * math.sqrt(counts[column, row] / most)
-        if across > 4.6 * len(label) + 5:
-            axes.text(column, row, label, ha="center", va="center", fontsize=7.5)
-        else:
-            beside = (across / 2 + 2.5, 0)
-            axes.annotate(
-                label,
-                (column, row),
-                beside,
-                textcoords="offset points",
-                va="center_baseline",
-                fontsize=7.5,
-                color=QUIET,
-            )
-
-
-def add_size_legend(figure: Figure, most: int, widest: float) -> None:
-    """What some sizes of bubble mean, above the plot."""
-    from matplotlib.lines import Line2D
-
-    # A line of text has no room for a larger bubble.
-    largest = most * min(1.0, (18.0 / widest) ** 2)
-    sizes = dict.fromkeys(round_down(largest / part) for part in (20, 4, 1))
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="none",
-            marker="o",
-            markersize=max(widest * math.sqrt(size / most), 1.0),
-            markerfacecolor="#a6cee9",
-            markeredgecolor=BLUE,
-            markeredgewidth=0.7,
-            label=f"{size:,} row{'s' if size > 1 else ''}",
-        )
-        for size in sizes
-    ]
-    figure.legend(
-        handles=handles, loc="outside upper right", ncols=len(handles), frameon=False, fontsize=8.5, handletextpad=0.8
-    )
+    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
+    draw_histogram(left, agreement, BLUE, "Share of the parties that voted for the winner")
+    draw_histogram(right, abstention, ORANGE, "Share of the parties that abstained")
+    left.set_ylabel("public rows")
+    figure.supxlabel(words, fontsize=9, color=QUIET)
+    return figure
 
 
 def draw_accuracies(axes: Axes, summaries: Sequence[Summary], reports: Sequence[Report], measure: str) -> None:
@@ -269,20 +128,7 @@ def draw_histogram(axes: Axes, heights: NDArray[np.int64], colour: str, title: s
     axes.grid(axis="y", color=GRID, linewidth=0.6)
 
 
-def describe_partition(names: Sequence[str], counts: NDArray[np.int64], classes: Sequence[Any]) -> str:
-    """The bubble plot in words."""
-    per_party = counts.sum(axis=1)
-    missing = int((counts == 0).any(axis=1).sum())
-    few, many = int(per_party.argmin()), int(per_party.argmax())
-    return (
-        f"{len(names)} parties, {len(classes)} classes, {int(per_party.sum()):,} rows. "
-        f"Fewest rows: {shortened(names[few])} with {per_party[few]:,}; "
-        f"most: {shortened(names[many])} with {per_party[many]:,}. "
-        f"Parties without any row of some class: {missing}."
-    )
-
-
-def in_words(mean_spread: tuple[float, float] | None, seeds: int) -> str:
+def accuracy_in_words(mean_spread: tuple[float, float] | None, seeds: int) -> str:
     """A mean with its spread, where several seeds give one."""
     if mean_spread is None:
         return "not measured"
@@ -294,19 +140,3 @@ def middle_of(heights: NDArray[np.int64]) -> float:
     """The mean of a histogram over 0 … 1, taking every bin at its middle."""
     centres = (np.arange(len(heights)) + 0.5) / len(heights)
     return float((centres * heights).sum() / max(heights.sum(), 1))
-
-
-def round_down(value: float) -> int:
-    """The largest of 1, 2, 5, 10, 20, 50, … that is not above `value`, at least 1."""
-    if value < 1:
-        return 1
-    power: int = 10 ** int(math.log10(value))
-    return max(step * power for step in (1, 2, 5) if step * power <= value)
-
-
-def without_shared_word(labels: Sequence[str]) -> tuple[str, list[str]]:
-    """The first word that all labels share, for the axis, and the labels without it."""
-    word = labels[0].partition(" ")[0] + " "
-    if len(labels) > 1 and all(label.startswith(word) and len(label) > len(word) for label in labels):
-        return word.strip(), [label[len(word) :] for label in labels]
-    return "", list(labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.card import Card
+from fedkt.lab.svg import GREEN, PALETTE, PURPLE, RED, SKY
 
 
 def kind(algorithm: str) -> str:
@@ -33,3 +34,15 @@ def rival_of(algorithm: str) -> str:
     """What a sentence says that a result is better or worse than."""
     card = card_of(algorithm)
     return name_of(algorithm) if card is None or not card.rival else card.rival
+
+
+def colour_of(algorithm: str, place: int) -> str:
+    """Its colour; one that is not in the catalogue gets one by its place."""
+    card = card_of(algorithm)
+    return [SKY, RED, GREEN, PURPLE][place % 4] if card is None else PALETTE[card.colour]
+
+
+def marker_of(algorithm: str) -> str:
+    """Its shape, so that lines are told apart without their colours."""
+    card = card_of(algorithm)
+    return "*" if card is None or card.marker is None else card.marker

@@ -6,12 +6,9 @@ meaning anything. It is computed from public figures only.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +16,13 @@ import numpy as np
 
 from fedkt.algorithms.calibration import USELESS_EPSILON
 from fedkt.errors import ConfigurationError
-from fedkt.lab.svg import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, QUIET, RED, as_svg, drawing
+from fedkt.lab.grid import Grid
+from fedkt.lab.html import page_template
+from fedkt.lab.svg import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, QUIET, RED, Picture
 from fedkt.privacy import Noise, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.calibrate import noise_for_chance
+from fedkt.privacy.mechanisms import calibrated_alone
 from fedkt.privacy.price import Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.system.files import write_atomically
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MECHANISMS = ("gaussian", "gumbel", "laplace")
-COLOURS = {"gaussian": BLUE, "gumbel": GREEN, "laplace": ORANGE, "paper": PURPLE}
+COLOURS = (BLUE, GREEN, ORANGE, INK, QUIET)
+"""The noises' colours, by the order of their names."""
 POINTS = 10
 """Numbers of labels that are priced; the lines are nearly straight between them."""
 LEAST, MOST = 0.2, 100.0
@@ -64,7 +64,7 @@ class Line:
     epsilons: tuple[float, ...]
 
 
-def priced(asking: Asking, progress: Callable[[int, int], None] | None = None) -> list[Line]:
+def price_lines(asking: Asking, progress: Callable[[int, int], None] | None = None) -> list[Line]:
     """The lines, cheapest at the end first; the noise of each gives a winner with that lead the same chance."""
     if asking.queries_up_to < 2:
         raise ConfigurationError(f"A line needs at least two queries, got {asking.queries_up_to}.")
@@ -73,7 +73,8 @@ def priced(asking: Asking, progress: Callable[[int, int], None] | None = None) -
     queries = tuple(dict.fromkeys(round(k) for k in np.geomspace(1, asking.queries_up_to, POINTS)))
     votes = [asking.margin] + [0] * (asking.classes - 1)
     found = []
-    for number, mechanism in enumerate(MECHANISMS):
+    mechanisms = sorted(calibrated_alone())
+    for number, mechanism in enumerate(mechanisms):
         noise = noise_for_chance(mechanism, votes, asking.chance)
         best, papers = [], []
         for done, k in enumerate(queries):
@@ -82,35 +83,35 @@ def priced(asking: Asking, progress: Callable[[int, int], None] | None = None) -
             best.append(answer.epsilon)
             papers.append(answer.accountants["paper"])
             if progress is not None:
-                progress(number * len(queries) + done + 1, len(MECHANISMS) * len(queries))
+                progress(number * len(queries) + done + 1, len(mechanisms) * len(queries))
         found.append(Line(mechanism, mechanism, noise, queries, tuple(best)))
-        if mechanism == "laplace":
-            found.append(Line("paper", "laplace, the paper's formula", noise, queries, tuple(papers)))
+        if noise.in_paper:
+            found.append(Line("paper", f"{mechanism}, the paper's formula", noise, queries, tuple(papers)))
     return sorted(found, key=lambda line: line.epsilons[-1])
+
+
+def line_colour(line: Line) -> str:
+    """The colour of a noise, or that of the paper's formula."""
+    names = sorted(calibrated_alone())
+    return COLOURS[names.index(line.name) % len(COLOURS)] if line.name in names else PURPLE
 
 
 def save_cost(path: Path, lines: Sequence[Line], asking: Asking) -> None:
     """Write the picture as the kind of file the name ends in: .svg, .png, or .html with the figures as a table."""
     kind = path.suffix.lower().lstrip(".")
-    if kind == "svg":
-        data = b'<?xml version="1.0" encoding="utf-8"?>\n' + cost_svg(lines, asking).encode()
-    elif kind == "html":
-        data = cost_page(lines, asking).encode()
-    elif kind == "png":
-        buffer = io.BytesIO()
-        with drawing():
-            draw_cost(lines, asking).savefig(buffer, format="png", dpi=160, metadata={"Software": None})
-        data = buffer.getvalue()
-    else:
+    if kind not in ("svg", "png", "html"):
         raise ConfigurationError(f"The picture can be .svg, .png or .html, got {path.name!r}. Choose one of these.")
-    write_atomically(path, data)
+    if kind == "html":
+        write_atomically(path, cost_page(lines, asking).encode())
+    else:
+        cost_picture(lines, asking).save(path)
 
 
-def cost_svg(lines: Sequence[Line], asking: Asking) -> str:
-    """The picture as one `<svg>` element."""
-    told = [f"{line.label}: epsilon {', '.join(spoken(line))}" for line in lines]
-    with drawing():
-        return as_svg(draw_cost(lines, asking), title(asking), subtitle(asking) + " " + "; ".join(told) + ".")
+def cost_picture(lines: Sequence[Line], asking: Asking) -> Picture:
+    """ε against the number of labels, a line for each noise."""
+    each = [f"{line.label}: epsilon {', '.join(some_points(line))}" for line in lines]
+    words = subtitle(asking) + " " + "; ".join(each) + "."
+    return Picture(title(asking), words, lambda: draw_cost(lines, asking))
 
 
 def title(asking: Asking) -> str:
@@ -143,12 +144,12 @@ def draw_cost(lines: Sequence[Line], asking: Asking) -> Figure:
     axes.axhspan(USELESS_EPSILON, MOST, color=RED, alpha=0.10, linewidth=0)
     axes.axhspan(LEAST, 1, color=GREEN, alpha=0.10, linewidth=0)
     edge = asking.queries_up_to**0.97
-    for height, said, colour, side in (
+    for height, words, colour, side in (
         (62.0, "hardly any protection", RED, "left"),
         (1.25, "some protection: the lower, the better", QUIET, "right"),
         (0.26, "strong protection", "#00664b", "right"),
     ):
-        axes.text(1.15 if side == "left" else edge, height, said, color=colour, fontsize=8.5, va="center", ha=side)
+        axes.text(1.15 if side == "left" else edge, height, words, color=colour, fontsize=8.5, va="center", ha=side)
     axes.grid(color=GRID, linewidth=0.7, which="major")
     ticks = [k for k in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000) if k < 0.8 * asking.queries_up_to]
     ticks.append(asking.queries_up_to)
@@ -161,7 +162,7 @@ def draw_cost(lines: Sequence[Line], asking: Asking) -> Figure:
     axes.set_ylabel("privacy lost (ε)")
     for line in lines:
         style = (0, (4, 2)) if line.name == "paper" else "solid"
-        axes.plot(line.queries, line.epsilons, color=COLOURS[line.name], linewidth=2.0, linestyle=style, zorder=3)
+        axes.plot(line.queries, line.epsilons, color=line_colour(line), linewidth=2.0, linestyle=style, zorder=3)
     label_lines(axes, lines, asking)
     return figure
 
@@ -179,7 +180,7 @@ def label_lines(axes: Axes, lines: Sequence[Line], asking: Asking) -> None:
         axes.annotate(
             f"{line.label}\nε = {rounded(line.epsilons[-1])} at k = {line.queries[-1]:,}",
             (asking.queries_up_to, end),
-            (1.05, share(math.exp(height - over))),
+            (1.05, height_of(math.exp(height - over))),
             textcoords="axes fraction",
             color=INK,
             fontsize=8.3,
@@ -187,7 +188,7 @@ def label_lines(axes: Axes, lines: Sequence[Line], asking: Asking) -> None:
             annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-",
-                "color": COLOURS[line.name],
+                "color": line_colour(line),
                 "linewidth": 1.4,
                 "shrinkA": 2,
                 "shrinkB": 0,
@@ -201,14 +202,14 @@ def label_lines(axes: Axes, lines: Sequence[Line], asking: Asking) -> None:
         # e^ε, rounded up to two digits.
         factor = math.exp(level)
         digits = 1 - math.floor(math.log10(factor))
-        said = f"{math.ceil(factor * 10**digits) / 10**digits:,.{max(0, digits)}f}"
-        axes.text(1.05, share(level), f"ε = {level:g}: at most × {said}", **beside)  # type: ignore[arg-type]
+        odds = f"{math.ceil(factor * 10**digits) / 10**digits:,.{max(0, digits)}f}"
+        axes.text(1.05, height_of(level), f"ε = {level:g}: at most × {odds}", **beside)  # type: ignore[arg-type]
     if levels:
         words = "How much the odds of a guess\nabout somebody may change:"
-        axes.text(1.05, share(levels[-1]) + 0.085, words, **{**beside, "color": INK})  # type: ignore[arg-type]
+        axes.text(1.05, height_of(levels[-1]) + 0.085, words, **{**beside, "color": INK})  # type: ignore[arg-type]
 
 
-def share(epsilon: float) -> float:
+def height_of(epsilon: float) -> float:
     """How high on the axis an ε stands, from 0 to 1."""
     return math.log(epsilon / LEAST) / math.log(MOST / LEAST)
 
@@ -218,7 +219,7 @@ def rounded(epsilon: float) -> str:
     return f"{math.ceil(epsilon * 10 - 1e-9) / 10:.1f}" if epsilon < 100 else f"{math.ceil(epsilon)}"
 
 
-def spoken(line: Line) -> list[str]:
+def some_points(line: Line) -> list[str]:
     """Some points of a line, for readers who cannot see it."""
     some = list(zip(line.queries, line.epsilons, strict=True))[:: max(1, len(line.queries) // 4)]
     return [f"{rounded_up(epsilon)} at {k} labels" for k, epsilon in some]
@@ -226,30 +227,17 @@ def spoken(line: Line) -> list[str]:
 
 def cost_page(lines: Sequence[Line], asking: Asking) -> str:
     """One HTML file with the picture and its figures: no script, nothing loaded from anywhere."""
-    style = files("fedkt.lab").joinpath("templates", "style.html").read_text(encoding="utf-8")
-    heads = "".join(f'<th scope="col">{escape(line.label)}</th>' for line in lines)
-    rows = "".join(
-        f'<tr><th scope="row">{k:,}</th>'
-        + "".join(f"<td>{rounded_up(line.epsilons[i])}</td>" for line in lines)
-        + "</tr>"
-        for i, k in enumerate(lines[0].queries)
-    )
-    noises = "".join(
-        f'<tr><th scope="row">{escape(line.label)}</th><td>'
-        + escape(", ".join(f"{name} {value:.4g}" for name, value in line.noise.scale.items()))
-        + "</td></tr>"
-        for line in lines
-    )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title(asking))}</title>\n{style}</head>\n<body>\n<main>\n<h1>{escape(title(asking))}</h1>\n"
-        f'<figure><div class="card">{cost_svg(lines, asking)}</div></figure>\n'
-        f'<h2>Epsilon by number of labels</h2>\n<div class="wide"><table><thead><tr><th scope="col">labels</th>{heads}'
-        f"</tr></thead><tbody>{rows}</tbody></table></div>\n"
-        f'<h2>The noises</h2>\n<table class="pairs"><tbody>{noises}</tbody></table>\n'
-        "<p>Epsilon bounds what the labels can tell about one unit, from public figures only: the odds of any guess "
-        "change by a factor of at most e to the power of epsilon, but for a chance of delta. All figures are rounded "
-        "up.</p>\n</main>\n</body>\n</html>\n"
+    return page_template("cost.html").render(
+        title=title(asking),
+        picture=cost_picture(lines, asking).svg(),
+        epsilons=Grid(
+            ["labels", *(line.label for line in lines)],
+            [
+                [f"{k:,}", *(rounded_up(line.epsilons[place]) for line in lines)]
+                for place, k in enumerate(lines[0].queries)
+            ],
+        ),
+        noises=[
+            (line.label, ", ".join(f"{name} {value:.4g}" for name, value in line.noise.scale.items())) for line in lines
+        ],
     )

@@ -45,9 +45,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
-def read_report(said: dict[str, Any]) -> Report:
+def read_report(values: dict[str, Any]) -> Report:
     """A report from its JSON values."""
-    return Report(**{**said, "notes": tuple(said["notes"]), "history": tuple(said.get("history", ()))})
+    return Report(**{**values, "notes": tuple(values["notes"]), "history": tuple(values.get("history", ()))})
 
 
 def append_line(results: Path, entry: dict[str, Any]) -> None:

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import DataError
-from fedkt.federation import Checkpoint, Outcome, Round
-from fedkt.report import label_accuracy, notes, vote_figures
+from fedkt.federation import Checkpoint, Round
+from fedkt.report import RunLog
 from fedkt.system.files import named, write_atomically
-from fedkt.votes import Labels
+
+LOG = "told"
+"""The entry of reached.json that holds the log of the rounds that are done."""
 
 
 @dataclass(frozen=True)
@@ -38,33 +40,6 @@ class RoundFigures:
     """Sent and received by each party that took part."""
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a report tells beside the figures of its rounds: a run that was killed had written some of it already."""
-
-    label_accuracy: float | None = None
-    votes: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-
-    @classmethod
-    def by(cls, outcome: Outcome, truth: Labels) -> Told:
-        """What the sides of a simulation wrote down."""
-        right = label_accuracy(outcome, truth)
-        return cls(right, vote_figures(outcome), notes(outcome), outcome.seconds, outcome.cpu_seconds)
-
-    def and_then(self, later: Told) -> Told:
-        """Both parts of a run that was killed in between."""
-        return Told(
-            self.label_accuracy if later.label_accuracy is None else later.label_accuracy,
-            later.votes or self.votes,
-            self.notes + later.notes,
-            self.seconds + later.seconds,
-            self.cpu_seconds + later.cpu_seconds,
-        )
-
-
 @dataclass
 class Rounds:
     """What is written down after each round, and kept in a folder if there is one."""
@@ -74,21 +49,21 @@ class Rounds:
     public: NDArray[np.float32]
     pack_models: bool
     folder: Path | None = None
-    told: Callable[[], Told] = Told
+    current_log: Callable[[], RunLog] = RunLog
     """What was written down since this process began."""
     figures: list[RoundFigures] = field(default_factory=list)
-    earlier: Told = field(default_factory=Told)
+    earlier: RunLog = field(default_factory=RunLog)
     """What was written down before the run was killed."""
 
-    def hear(self, played: Round) -> None:
-        """Measure one round."""
-        down = 0 if played.down is None else len(self.packed(played.down))
-        measured = self.pack_models or not any(bundle.models for bundle in played.up)
-        sent = {each.sender: len(self.packed(each)) for each in played.up} if measured else {}
-        by_party = {each.sender: {"sent": sent.get(each.sender), "received": down} for each in played.up}
-        accuracy = None if self.score is None else self.score(played.after)
+    def measure(self, exchange: Round) -> None:
+        """Add the figures of one round."""
+        down = 0 if exchange.down is None else len(self.packed(exchange.down))
+        measured = self.pack_models or not any(bundle.models for bundle in exchange.up)
+        sent = {each.sender: len(self.packed(each)) for each in exchange.up} if measured else {}
+        by_party = {each.sender: {"sent": sent.get(each.sender), "received": down} for each in exchange.up}
+        accuracy = None if self.score is None else self.score(exchange.after)
         up = sum(sent.values()) if measured else None
-        self.figures.append(RoundFigures(played.number + 1, accuracy, up, down * len(played.up), by_party))
+        self.figures.append(RoundFigures(exchange.number + 1, accuracy, up, down * len(exchange.up), by_party))
 
     @property
     def sent(self) -> int | None:
@@ -105,27 +80,22 @@ class Rounds:
         """The bundle as it would travel."""
         return pack(bundle, check_rows=self.public)
 
-    def keep(self, reached: Checkpoint) -> None:
+    def keep(self, checkpoint: Checkpoint) -> None:
         """Write down where to go on, first the arrays, then the word that they are there."""
-        if self.folder is None or not reached.broadcast.arrays:
+        if self.folder is None or not checkpoint.broadcast.arrays:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        arrays = {f"broadcast/{name}": each for name, each in reached.broadcast.arrays.items()}
-        for party, shelf in reached.shelves.items():
-            for kept, values in shelf.items():
-                if isinstance(values, tuple):
-                    arrays |= {f"shelf/{party}/{kept}/{place}": each for place, each in enumerate(values)}
-        written = self.folder / f"round-{reached.rounds}.npz"
-        with named(written), written.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        said = {
-            "rounds": reached.rounds,
+        path = self.folder / f"round-{checkpoint.rounds}.npz"
+        with named(path), path.open("wb") as file:
+            np.savez(file, allow_pickle=False, **checkpoint_arrays(checkpoint))
+        state = {
+            "rounds": checkpoint.rounds,
             "figures": [asdict(each) for each in self.figures],
-            "told": asdict(self.earlier.and_then(self.told())),
+            LOG: asdict(self.earlier.followed_by(self.current_log())),
         }
-        write_atomically(self.folder / "reached.json", json.dumps(said).encode())
+        write_atomically(self.folder / "reached.json", json.dumps(state).encode())
         for old in self.folder.glob("round-*.npz"):
-            if old != written:
+            if old != path:
                 old.unlink()
 
     def resume(self, classes: Sequence[Any]) -> Checkpoint | None:
@@ -133,32 +103,55 @@ class Rounds:
         if self.folder is None or not (self.folder / "reached.json").exists():
             return None
         try:
-            said = json.loads((self.folder / "reached.json").read_text(encoding="utf-8"))
+            state = json.loads((self.folder / "reached.json").read_text(encoding="utf-8"))
             with (
-                (self.folder / f"round-{said['rounds']}.npz").open("rb") as file,
+                (self.folder / f"round-{state['rounds']}.npz").open("rb") as file,
                 np.load(file, allow_pickle=False) as stored,
             ):
                 arrays = {name: stored[name] for name in stored.files}
-            figures = [RoundFigures(**each) for each in said["figures"]]
-            told = said.get("told", {})
-            earlier = Told(**{**told, "notes": tuple(told.get("notes", ()))})
-            if len(figures) != said["rounds"]:
-                raise ValueError(f"figures of {len(figures)} rounds, {said['rounds']} are done")
-            broadcast = {
-                name.removeprefix("broadcast/"): each for name, each in arrays.items() if name.startswith("broadcast/")
-            }
-            shelves: dict[str, dict[str, Any]] = {}
-            for name in sorted((each for each in arrays if each.startswith("shelf/")), key=_place):
-                # A party's name may hold a slash, what it keeps does not.
-                party, kept, _ = name.removeprefix("shelf/").rsplit("/", 2)
-                shelf = shelves.setdefault(party, {})
-                shelf[kept] = (*shelf.get(kept, ()), arrays[name])
+            figures = [RoundFigures(**each) for each in state["figures"]]
+            log = state.get(LOG, {})
+            earlier = RunLog(**{**log, "notes": tuple(log.get("notes", ()))})
+            if len(figures) != state["rounds"]:
+                raise ValueError(f"figures of {len(figures)} rounds, {state['rounds']} are done")
+            broadcast, shelves = split_arrays(arrays)
         except (OSError, ValueError, LookupError, TypeError, RuntimeError, EOFError, BadZipFile, BadStream) as reason:
             raise DataError(
                 f"{self.folder} does not hold the rounds of an interrupted run ({reason}). Remove it to start again."
             ) from reason
         self.figures, self.earlier = figures, earlier
-        return Checkpoint(said["rounds"], Bundle("server", tuple(classes), (), arrays=broadcast), shelves)
+        return Checkpoint(state["rounds"], Bundle("server", tuple(classes), (), arrays=broadcast), shelves)
+
+
+def checkpoint_arrays(checkpoint: Checkpoint) -> dict[str, NDArray[Any]]:
+    """All arrays of a checkpoint by path: what the server would send, and what the parties have on their shelves."""
+    arrays = {f"broadcast/{name}": array for name, array in checkpoint.broadcast.arrays.items()}
+    for party, shelf in checkpoint.shelves.items():
+        for name, values in shelf.items():
+            if isinstance(values, tuple):
+                arrays |= {f"shelf/{party}/{name}/{place}": array for place, array in enumerate(values)}
+    return arrays
+
+
+def split_arrays(
+    arrays: dict[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[Any]], dict[str, dict[str, tuple[NDArray[Any], ...]]]]:
+    """What `checkpoint_arrays` has put together: the server's arrays, and the shelf of each party."""
+    start = "broadcast/"
+    broadcast = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+    shelves: dict[str, dict[str, tuple[NDArray[Any], ...]]] = {}
+    for path in sorted((path for path in arrays if path.startswith("shelf/")), key=array_place):
+        # A party's name may hold a slash, what is on its shelf does not.
+        party, name, _ = path.removeprefix("shelf/").rsplit("/", 2)
+        shelf = shelves.setdefault(party, {})
+        shelf[name] = (*shelf.get(name, ()), arrays[path])
+    return broadcast, shelves
+
+
+def array_place(path: str) -> tuple[str, int]:
+    """By which the arrays of a shelf are sorted: the tenth after the ninth."""
+    head, _, number = path.rpartition("/")
+    return head, int(number)
 
 
 def forget(folder: Path | None) -> None:
@@ -178,8 +171,3 @@ def folder_for(results: Path | None, fingerprint: str) -> Path | None:
     if results is None:
         return None
     return results.with_suffix(".rounds") / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
-
-
-def _place(name: str) -> tuple[str, int]:
-    head, _, number = name.rpartition("/")
-    return head, int(number)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,16 @@ from fedkt.data import Dataset, load
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError
-from fedkt.federation import Outcome, Party, Server, seed_for, simulate
-from fedkt.lab.rounds import Rounds, Told
+from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
+from fedkt.lab.rounds import Rounds
 from fedkt.lab.setting import Setting
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
-from fedkt.privacy import Noise, make_noise, statement
+from fedkt.privacy import Noise, Statement, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.privacy.ledger import known_level
-from fedkt.report import Report, accuracies, versions
+from fedkt.privacy.mechanisms import USUAL
+from fedkt.report import Report, RunLog, accuracies, build_report, run_log
 from fedkt.system.parallel import Progress, cpu_clock
 
 
@@ -51,139 +51,171 @@ def run(
     report is safe.
     """
     full = setting.filled()
-    data = load(full.dataset, seed=full.seed, data_dir=data_dir)
-    data = with_skewed_public(data, full.public_beta, seed=full.seed)
-    data = with_fewer_public(data, full.public_share, seed=full.seed)
-    owners = draw_parties(full, data)
-    parties = [replace(party, diagnostic=diagnostic is not None) for party in assemble(full, data, owners)]
+    data = load_split(full, data_dir)
+    parties = assemble(full, data, draw_parties(full, data), diagnostic=diagnostic is not None)
     # The parties have the rows now; a second copy of them is not needed any more.
     data = replace(data, X=data.X[:0].copy())
-    assert full.model is not None
-    sizes = [len(party.y) for party in parties]
-    tuned = partial(trained_for, epochs=full.epochs, learning_rate=full.learning_rate)
-    algorithm = ALGORITHMS[full.algorithm].build(
-        tuned(full.model),
-        teachers=len(parties),
-        partitions=full.partitions,
-        subsets=full.subsets,
-        level=full.level,
-        noise=chosen_noise(full, data, len(sizes)),
-        queries=full.queries,
-        teacher=tuned(full.teacher),
-        student=tuned(full.student),
-        final=tuned(full.final),
-        rounds=full.rounds,
-        participation=full.participation,
-        local_epochs=full.local_epochs,
-        distil_epochs=full.distil_epochs,
-        mu=full.mu,
-        learning_rate=full.learning_rate,
-    )
-    price = on_counts = None
-    if isinstance(algorithm, FedKT):
-        algorithm.check()
-        price = algorithm.price(
-            public_rows=len(data.X_public), classes=len(data.classes), parties=len(sizes), delta=full.delta
-        )
-        on_counts = algorithm.voting.count_noise(algorithm, len(data.X_public))
-    promise = statement(
-        full.level,
-        price,
-        reproducible_noise=price is not None,
-        counts=isinstance(algorithm, FedKT) and algorithm.voting.class_counts,
-        count_noise=on_counts,
-    )
-    cautioned = cautions(full.level, price, sizes)
-    for each in cautioned:
+    algorithm = make_algorithm(full, data, len(parties))
+    promise, warnings = promise_of(algorithm, full, data, parties)
+    for warning in warnings:
         if caution is not None:
-            caution(each)
-    server = Server(
-        data.X_public,
-        data.classes,
-        seed_for(full.seed, "the server"),
-        image=data.image,
-        noise_seed=seed_for(full.seed, "the server's noise"),
-        diagnostic=diagnostic is not None,
-    )
-    several = algorithm.rounds > 1
-
-    def score(after: Bundle) -> float:
-        return float(np.mean(accuracies(algorithm.finish(server, after).models, data.X_test, data.y_test)[0]))
-
-    started, cpu_started = time.perf_counter(), cpu_clock()
-
-    def told() -> Told:
-        diaries = {party.name: party.diary for party in parties}
-        spent = time.perf_counter() - started, cpu_clock() - cpu_started
-        return Told.by(Outcome(Bundle("server", data.classes, ()), (), diaries, server.diary, *spent), data.y_public)
-
-    rounds = Rounds(
-        score if several else None,
-        data.X_public,
-        # Beside many rounds of training the students of FedKT-Prox are soon packed, and its curve needs their bytes.
-        measure_bytes or several,
-        round_folder if several else None,
-        told,
-    )
+            caution(warning)
+    server = make_server(full, data, diagnostic=diagnostic is not None)
+    rounds = make_rounds(algorithm, parties, server, data, full.level, measure_bytes=measure_bytes, folder=round_folder)
     outcome = simulate(
         algorithm,
         parties,
         server,
         jobs=jobs,
         progress=progress,
-        on_round=rounds.hear if algorithm.sends else None,
+        on_round=rounds.measure if algorithm.sends else None,
         keep=rounds.keep,
         resume=rounds.resume(data.classes),
     )
-    whole = rounds.earlier.and_then(Told.by(outcome, data.y_public))
     if diagnostic is not None:
         diagnostic(outcome, full)
+    names = [party.name for party in parties]
     plain, balanced = accuracies(outcome.final.models, data.X_test, data.y_test)
-    shape = algorithm.first if isinstance(algorithm, FedKTProx) else algorithm
-    return Report(
-        dataset=full.dataset,
-        algorithm=full.algorithm,
-        model=f"{','.join(full.party_models)} -> {full.model}" if full.party_models else full.model,
-        parties=len(parties),
-        partitions=getattr(shape, "partitions", None),
-        subsets=getattr(shape, "subsets", None),
-        level=full.level,
-        seed=full.seed,
+    return build_report(
+        promise,
+        rounds.earlier.followed_by(run_log(outcome, full.level, truth=data.y_public)),
+        notes=warnings,
+        processes=jobs,
+        laboratory=True,
+        command=command,
         accuracy=float(np.mean(plain)),
         balanced_accuracy=float(np.mean(balanced)),
-        label_accuracy=whole.label_accuracy,
-        epsilon=promise.epsilon,
-        delta=promise.delta,
-        privacy=str(promise),
-        privacy_statement=promise.as_dict(),
+        party_accuracy=dict(zip(names, plain, strict=True)) if len(plain) == len(parties) else {},
         bytes_sent=rounds.sent,
         bytes_received=rounds.received,
-        seconds=whole.seconds,
-        cpu_seconds=whole.cpu_seconds if jobs == 1 else None,
-        versions=versions(),
-        command=command,
-        partition=full.partition or "",
-        beta=full.beta if full.partition in ("dirichlet", "balanced") else None,
-        party_rows={} if full.level == "L1" else {party.name: len(party.y) for party in parties},
-        rows={"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
-        votes=whole.votes,
-        party_accuracy=dict(zip([p.name for p in parties], plain, strict=True)) if len(plain) == len(parties) else {},
-        notes=(*cautioned, *whole.notes),
-        source=data.source,
-        epochs=epochs_of(tuned(each) for each in (full.model, *full.party_models)),
-        local_epochs=full.local_epochs,
-        learning_rate=full.learning_rate,
-        mu=full.mu,
-        distil_epochs=full.distil_epochs,
-        rounds=algorithm.rounds,
-        participation=algorithm.participation,
-        history=tuple(asdict(each) for each in rounds.figures) if several else (),
+        history=tuple(asdict(each) for each in rounds.figures) if algorithm.rounds > 1 else (),
+        **input_facts(full, algorithm, data, parties),
     )
+
+
+def load_split(setting: Setting, data_dir: Path | None) -> Dataset:
+    """The dataset, split by the seed, with the public rows that the setting asks for."""
+    data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
+    data = with_skewed_public(data, setting.public_beta, seed=setting.seed)
+    return with_fewer_public(data, setting.public_share, seed=setting.seed)
+
+
+def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
+    """The algorithm of a setting, its models trained as the setting says."""
+    return ALGORITHMS[setting.algorithm].build(
+        tuned(setting, setting.model),
+        teachers=parties,
+        partitions=setting.partitions,
+        subsets=setting.subsets,
+        level=setting.level,
+        noise=noise_for(setting, data, parties),
+        queries=setting.queries,
+        teacher=tuned(setting, setting.teacher),
+        student=tuned(setting, setting.student),
+        final=tuned(setting, setting.final),
+        rounds=setting.rounds,
+        participation=setting.participation,
+        local_epochs=setting.local_epochs,
+        distil_epochs=setting.distil_epochs,
+        mu=setting.mu,
+        learning_rate=setting.learning_rate,
+    )
+
+
+def tuned(setting: Setting, model: Any) -> Any:
+    """A model that trains as long and in such steps as the setting says."""
+    return trained_for(model, epochs=setting.epochs, learning_rate=setting.learning_rate)
+
+
+def promise_of(
+    algorithm: Algorithm, setting: Setting, data: Dataset, parties: Sequence[Party]
+) -> tuple[Statement, tuple[str, ...]]:
+    """What the run promises, before it is run, and what a user should hear about it."""
+    price = None
+    if isinstance(algorithm, FedKT):
+        algorithm.check()
+        price = algorithm.price(
+            public_rows=len(data.X_public), classes=len(data.classes), parties=len(parties), delta=setting.delta
+        )
+    promise = statement(
+        setting.level,
+        price,
+        reproducible_noise=price is not None,
+        counts=isinstance(algorithm, FedKT) and algorithm.voting.class_counts,
+    )
+    return promise, cautions(setting.level, price, [len(party.y) for party in parties])
+
+
+def make_server(setting: Setting, data: Dataset, *, diagnostic: bool) -> Server:
+    """The server, with a seed of its own."""
+    return Server(
+        data.X_public,
+        data.classes,
+        seed_for(setting.seed, "the server"),
+        image=data.image,
+        noise_seed=seed_for(setting.seed, "the server's noise"),
+        diagnostic=diagnostic,
+    )
+
+
+def make_rounds(
+    algorithm: Algorithm,
+    parties: Sequence[Party],
+    server: Server,
+    data: Dataset,
+    level: str,
+    *,
+    measure_bytes: bool,
+    folder: Path | None,
+) -> Rounds:
+    """What is measured of each round and kept of it. The clock of its log begins now."""
+    several = algorithm.rounds > 1
+    started, cpu_started = time.perf_counter(), cpu_clock()
+
+    def score(after: Bundle) -> float:
+        return float(np.mean(accuracies(algorithm.finish(server, after).models, data.X_test, data.y_test)[0]))
+
+    def current_log() -> RunLog:
+        diaries = {party.name: party.diary for party in parties}
+        clocks = time.perf_counter() - started, cpu_clock() - cpu_started
+        outcome = Outcome(Bundle("server", data.classes, ()), (), diaries, server.diary, *clocks)
+        return run_log(outcome, level, truth=data.y_public)
+
+    return Rounds(
+        score if several else None,
+        data.X_public,
+        # Beside many rounds of training the students of FedKT-Prox are soon packed, and its curve needs their bytes.
+        measure_bytes or several,
+        folder if several else None,
+        current_log,
+    )
+
+
+def input_facts(setting: Setting, algorithm: Algorithm, data: Dataset, parties: Sequence[Party]) -> dict[str, Any]:
+    """The fields of a report that say what was run, and on what."""
+    voting = algorithm.first if isinstance(algorithm, FedKTProx) else algorithm
+    families = setting.party_models
+    same = ("dataset", "algorithm", "seed", "local_epochs", "learning_rate", "mu", "distil_epochs")
+    return {
+        **{name: getattr(setting, name) for name in same},
+        "model": f"{','.join(families)} -> {setting.model}" if families else setting.model,
+        "partitions": getattr(voting, "partitions", None),
+        "subsets": getattr(voting, "subsets", None),
+        "partition": setting.partition or "",
+        "beta": setting.beta if setting.partition in ("dirichlet", "balanced") else None,
+        "epochs": epochs_of(tuned(setting, model) for model in (setting.model, *families)),
+        "rounds": algorithm.rounds,
+        "participation": algorithm.participation,
+        "parties": len(parties),
+        "party_rows": {party.name: len(party.y) for party in parties},
+        "rows": {"parties": len(data.y), "public": len(data.X_public), "test": len(data.y_test)},
+        "source": data.source,
+    }
 
 
 def epochs_of(models: Iterable[Any]) -> int | str | None:
     """The epochs of the networks among these models, None where there are none."""
-    networks = [chosen for model in models if is_neural(chosen := as_estimator(model))]
+    networks = [estimator for model in models if is_neural(estimator := as_estimator(model))]
     if not networks:
         return None
     return "auto" if networks[0].epochs is None else int(networks[0].epochs)
@@ -201,7 +233,7 @@ def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:
     return diagnose_parties(votes, noise, setting.delta, partitions=max(len(diary.bare_votes) for diary in diaries))
 
 
-def chosen_noise(setting: Setting, data: Dataset, parties: int) -> Noise | None:
+def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     """The noise a setting names, or the smallest one that keeps its ε."""
     known_level(setting.level)
     if setting.level == "L0":
@@ -211,7 +243,7 @@ def chosen_noise(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
     return calibrated(
-        setting.mechanism or "gaussian",
+        setting.mechanism or USUAL,
         level=setting.level,
         epsilon=setting.epsilon,
         delta=setting.delta,
@@ -240,7 +272,7 @@ def draw_parties(setting: Setting, data: Dataset) -> NDArray[np.str_]:
     return np.array([f"party {number:0{width}d}" for number in owners])
 
 
-def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_]) -> list[Party]:
+def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_], *, diagnostic: bool = False) -> list[Party]:
     """One Party per name, each with a seed of its own."""
     families = setting.party_models
     members = []
@@ -255,12 +287,9 @@ def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_]) -> list[
                 name=name,
                 X=data.X[rows],
                 y=data.y[rows],
-                model=trained_for(
-                    families[position % len(families)] if families else None,
-                    epochs=setting.epochs,
-                    learning_rate=setting.learning_rate,
-                ),
+                model=tuned(setting, families[position % len(families)] if families else None),
                 noise_seed=seed_for(setting.seed, f"{name}'s noise"),
+                diagnostic=diagnostic,
             )
         )
     return members

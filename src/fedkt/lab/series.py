@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +42,14 @@ def run_all(
     """
     known = stored(results)
     wanted = [setting.filled() for setting in settings]
-    measure = options.get("measure_bytes", False)
 
-    def make(full: Setting, key: str, folder: Path | None) -> None:
-        try:
-            report = run(full, round_folder=folder, **options)
-        except ConfigurationError as reason:
-            if on_unsuited is not None and isinstance(reason, UnsuitedModel):
-                on_unsuited(full, reason)
-            elif on_refused is not None:
-                on_refused(full, reason)
-            else:
-                raise
-            return
-        if results is not None:
-            append_line(results, {"setting": asdict(full), "report": report.as_dict()})
-        known[key] = report
+    def refuse(full: Setting, reason: ConfigurationError) -> None:
+        if on_unsuited is not None and isinstance(reason, UnsuitedModel):
+            on_unsuited(full, reason)
+        elif on_refused is not None:
+            on_refused(full, reason)
+        else:
+            raise reason
 
     left = list(enumerate(wanted))
     while left:
@@ -64,19 +57,23 @@ def run_all(
         for number, full in left:
             key = fingerprint(full)
             folder = folder_for(results, key)
+            missing = partial(needs_run, key, full, known, options.get("measure_bytes", False))
             # A kill between a result and the end of its rounds leaves these behind.
-            if not is_missing(key, full, known, measure) and (folder is None or not folder.exists()):
+            if not missing() and (folder is None or not folder.exists()):
                 continue
-            with made_by_us(results, folder) as ours:
+            with run_lock(results, folder) as ours:
                 if not ours:
                     elsewhere.append((number, full))
                     continue
                 # Another process may have made it since the file was read.
                 known.update(stored(results))
-                if is_missing(key, full, known, measure):
+                if missing():
                     if on_start is not None:
                         on_start(number, full)
-                    make(full, key, folder)
+                    try:
+                        known[key] = run_and_keep(full, results, folder, **options)
+                    except ConfigurationError as reason:
+                        refuse(full, reason)
                 if key in known:
                     forget(folder)
         if len(elsewhere) == len(left):
@@ -87,14 +84,22 @@ def run_all(
     return [known[key] for key in map(fingerprint, wanted) if key in known]
 
 
-def is_missing(key: str, full: Setting, known: dict[str, Report], measure_bytes: bool) -> bool:
+def run_and_keep(full: Setting, results: Path | None, folder: Path | None, **options: Any) -> Report:
+    """The report of a run, which is in the results file by then."""
+    report = run(full, round_folder=folder, **options)
+    if results is not None:
+        append_line(results, {"setting": asdict(full), "report": report.as_dict()})
+    return report
+
+
+def needs_run(key: str, full: Setting, known: dict[str, Report], measure_bytes: bool) -> bool:
     """Whether this run is yet to be made, or to be made again because nobody measured what it sends."""
     there = known.get(key)
     return there is None or (measure_bytes and there.bytes_sent is None and full.algorithm.startswith("fedkt"))
 
 
 @contextmanager
-def made_by_us(results: Path | None, folder: Path | None) -> Iterator[bool]:
+def run_lock(results: Path | None, folder: Path | None) -> Iterator[bool]:
     """Whether no other process makes the run that keeps its rounds in this folder, nor will inside the block."""
     if results is None or folder is None:
         yield True

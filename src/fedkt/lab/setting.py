@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fedkt.algorithms import ALGORITHMS
-from fedkt.algorithms.voting import ALIASES, VOTINGS, Consistent, Voting, algorithm_name, make_voting
+from fedkt.algorithms.voting import Consistent, Voting
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
@@ -81,7 +81,9 @@ class Setting:
                 f"Algorithm {self.algorithm!r} uses one model for all; these take --party-models: {able}."
             )
         if self.level != "L0" and "level" not in card.takes:
-            able = ", ".join(algorithm_name(each) for each in VOTINGS.values() if self.level in each.levels)
+            able = ", ".join(
+                each.name for each in ALGORITHMS.values() if each.voting and self.level in each.voting.levels
+            )
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; at {self.level}: {able}.")
         if card.one_shot and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
@@ -96,7 +98,7 @@ class Setting:
                 "With the partition 'column' the data says who the parties are; leave the number of parties out, or "
                 "choose another partition."
             )
-        voting = make_voting(self.algorithm if self.algorithm in ALIASES else Consistent.name)
+        voting = card.voting or Consistent()
 
         def taken(name: str, otherwise: Any = None) -> Any:
             # What a method does not look at is no part of its setting: it would be run again for nothing.

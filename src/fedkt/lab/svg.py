@@ -8,12 +8,12 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.names import card_of
 from fedkt.system.files import write_atomically
 
 if TYPE_CHECKING:
@@ -63,12 +63,6 @@ def shortened(text: str, most: int = 18) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def colour_of(algorithm: str, place: int) -> str:
-    """An algorithm's colour; one that is not known gets one by its place."""
-    card = card_of(algorithm)
-    return [SKY, RED, GREEN, PURPLE][place % 4] if card is None else PALETTE[card.colour]
-
-
 @contextmanager
 def drawing() -> Iterator[None]:
     """The house style while the block runs, or a refusal in words where matplotlib is missing."""
@@ -87,12 +81,12 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
     """The figure as one described `<svg>` element whose ids clash with no other figure's on the page."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    drawn = buffer.getvalue()
-    drawn = drawn[drawn.index("<svg") :].rstrip()
-    drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :].rstrip()
+    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Inside a page this sheet would style everything, so its two rules move to the element itself.
-    drawn = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL)
-    mark = "f" + hashlib.sha256((title + description + drawn).encode()).hexdigest()[:8]
+    svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
+    mark = "f" + hashlib.sha256((title + description + svg).encode()).hexdigest()[:8]
 
     def own(tag: re.Match[str]) -> str:
         text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", tag.group())
@@ -100,21 +94,15 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
         return re.sub(r' font-family: [^;"]*;| transform="rotate\(-?0 [^)]*\)"', "", text)
 
     # Only inside tags: a party may be called id="x".
-    drawn = re.sub(r"<[^<>]+>", own, drawn)
-    opening = drawn[: drawn.index(">")]
+    svg = re.sub(r"<[^<>]+>", own, svg)
+    opening = svg[: svg.index(">")]
     opening = re.sub(r'\s(width|height|version|xmlns:xlink)="[^"]*"', "", opening)
-    drawn = drawn[drawn.index(">") + 1 :].replace("xlink:href=", "href=")
+    svg = svg[svg.index(">") + 1 :].replace("xlink:href=", "href=")
     return (
         f'{opening} role="img" aria-labelledby="{mark}-title {mark}-desc" font-family="system-ui, \'DejaVu Sans\', '
         f'Arial, sans-serif" stroke-linejoin="round"><title id="{mark}-title">{escape(title)}</title>'
-        f'<desc id="{mark}-desc">{escape(description)}</desc>{drawn}'
+        f'<desc id="{mark}-desc">{escape(description)}</desc>{svg}'
     )
-
-
-def made_unique(svg: str, suffix: str) -> str:
-    """The same picture with ids of its own, for a page that shows it twice."""
-    found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
-    return svg.replace(found.group(1), found.group(1) + suffix) if found else svg
 
 
 def picture_kind(path: Path) -> str:
@@ -127,17 +115,30 @@ def picture_kind(path: Path) -> str:
     return kind
 
 
-def save_picture(path: Path, draw: Callable[[], Figure], title: str, description: str) -> None:
-    """Write a figure as the kind of file the name ends in, byte for byte the same for the same numbers."""
-    kind = picture_kind(path)
-    # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
-    undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
-    with drawing():
-        figure = draw()
+@dataclass(frozen=True)
+class Picture:
+    """A figure that is drawn when it is needed, and what it says to those who cannot see it."""
+
+    title: str
+    words: str
+    draw: Callable[[], Figure]
+
+    def svg(self, suffix: str = "") -> str:
+        """One `<svg>` element; with a suffix its ids are its own on a page that shows the same picture twice."""
+        with drawing():
+            svg = as_svg(self.draw(), self.title, self.words)
+        found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
+        return svg.replace(found.group(1), found.group(1) + suffix) if found and suffix else svg
+
+    def save(self, path: Path) -> None:
+        """Write it as the kind of file the name ends in, byte for byte the same for the same numbers."""
+        kind = picture_kind(path)
         if kind == "svg":
-            data = b'<?xml version="1.0" encoding="utf-8"?>\n' + as_svg(figure, title, description).encode()
-        else:
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=160, metadata=undated)
-            data = buffer.getvalue()
-    write_atomically(path, data)
+            write_atomically(path, b'<?xml version="1.0" encoding="utf-8"?>\n' + self.svg().encode())
+            return
+        # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
+        undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
+        buffer = io.BytesIO()
+        with drawing():
+            self.draw().savefig(buffer, format=kind, dpi=160, metadata=undated)
+        write_atomically(path, buffer.getvalue())

@@ -6,15 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fedkt.report import mean_and_spread
-
 
 def distinct(values: Iterable[Any]) -> str:
     """The different values, without None, separated by commas."""
     return ", ".join(dict.fromkeys(str(value) for value in values if value is not None))
 
 
-def counted(number: int, one: str, many: str) -> str:
+def with_noun(number: int, one: str, many: str) -> str:
     """A number with its noun."""
     return f"{number:,} {one if number == 1 else many}"
 
@@ -24,21 +22,22 @@ def percent(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f}\u00a0%"
 
 
+def points(value: float | None) -> str:
+    """The same without its sign, for a column that has it in its head."""
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def points_with_spread(pair: tuple[float, float] | None, several: bool = True) -> str:
+    """Mean ± standard deviation in percent without a sign; a single seed has no spread."""
+    return "–" if pair is None else f"{100 * pair[0]:.1f} ± {100 * pair[1]:.1f}" if several else points(pair[0])
+
+
 def with_spread(value: tuple[float, float] | None, several: bool) -> str:
     """A mean with the spread over its seeds."""
     if value is None:
         return "–"
     # Spaces that do not break: a number stays on one line with its spread and its sign.
     return f"{100 * value[0]:.1f}\u00a0±\u00a0{100 * value[1]:.1f}\u00a0%" if several else percent(value[0])
-
-
-def difference_in_words(points: list[float] | None) -> str:
-    """Mean and spread of paired differences, and in how many of them ours is ahead."""
-    if not points:
-        return ""
-    mean, spread = mean_and_spread(points)
-    ahead = f"{sum(each > 0 for each in points)} of {len(points)} ahead"
-    return f"{mean:+.1f} ± {spread:.1f} ({ahead})" if len(points) > 1 else f"{mean:+.1f}"
 
 
 def human_seconds(number: float | None) -> str:

@@ -17,6 +17,35 @@ SLACK = 1e-6
 """How much smaller than ours a claimed ε may be, relative to it: another library's last digits, not a lie."""
 
 
+def claim_for(plan: Plan) -> Claim:
+    """What a party's noise promises, from the plan alone: nothing about the party is in it."""
+    price = plan.price()
+    assert price is not None
+    return claim_of(price)
+
+
+def claim_of(price: Price) -> Claim:
+    """What the releases of one party's run promise at their price."""
+    votes = [release for release in price.releases if release.noise.for_votes]
+    beside = [release for release in price.releases if not release.noise.for_votes]
+    assert all(release == votes[0] for release in votes), "every partition is asked the same"
+    return Claim(
+        mechanism=votes[0].noise.name,
+        scale=dict(votes[0].noise.scale),
+        queries=votes[0].queries,
+        partitions=len(votes),
+        voters=votes[0].voters,
+        classes=votes[0].classes,
+        epsilon=price.epsilon,
+        delta=price.delta,
+        unit="record",
+        adjacency=votes[0].adjacency,
+        total_epsilon=price.epsilon,
+        releases=len(price.releases),
+        count_sigma=beside[0].noise.spread if beside else None,
+    )
+
+
 def claim_fault(plan: Plan, claim: Claim | None) -> str:
     """Why a claim does not hold, or nothing where it does."""
     agreed = plan.privacy
@@ -42,8 +71,8 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
             return f"its privacy claim differs from the plan: {what} {str(claimed)[:200]}, agreed was {wanted}."
     if claim.voters > plan.subsets:
         return f"its privacy claim has {claim.voters} voters, more than the {plan.subsets} subsets agreed on."
-    if claim.releases < plan.releases:
-        return f"its privacy claim counts {claim.releases} releases, fewer than the {plan.releases} of this run."
+    if claim.releases < len(plan.releases):
+        return f"its privacy claim counts {claim.releases} releases, fewer than the {len(plan.releases)} of this run."
     epsilon = price_of(plan, claim).epsilon
     if not claim.epsilon >= epsilon * (1 - SLACK):
         return f"its privacy claim understates epsilon: it says {claim.epsilon:.6g}, its figures cost {epsilon:.6g}."

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,14 +22,16 @@ from fedkt.bundle.signing import SigningKey, check_public, sign_final, verify_fi
 from fedkt.data.schema import Schema
 from fedkt.data.table import MAX_COLUMNS, Table, printable
 from fedkt.errors import DataError, ModelError
+from fedkt.live.mailbox import Mailbox, file_at
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits, check_graph
 from fedkt.plan import MAX_CLASSES, Class, Part, Plan, Text, faults_of
 from fedkt.privacy import Statement
-from fedkt.system.files import read_at_most, write_atomically
+from fedkt.system.files import write_atomically
 
 NOTE = "fedkt"
 MAX_NOTE_BYTES = 16 * 2**20
+MAX_SIGNATURE_BYTES = 1_000
 MAX_FIELDS = 10_000
 MAX_PARTS = 4 * MAX_COLUMNS + 1_000
 """Lists and objects in a card: a column is an object with a list or two in it."""
@@ -44,13 +45,15 @@ FORMULA = re.compile(r"[ ]*[=+\-@\t\r\n＝＋－＠]")
 NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
 
-def _one_line(text: str) -> str:
+def _without_controls(text: str) -> str:
     if not printable(text):
         raise ValueError("control characters have no place in a privacy statement")
     return text
 
 
-Said = Annotated[str, Field(max_length=2_000), AfterValidator(_one_line)] | bool | int | FiniteFloat | None
+StatementValue = (
+    Annotated[str, Field(max_length=2_000), AfterValidator(_without_controls)] | bool | int | FiniteFloat | None
+)
 
 
 class Card(Part):
@@ -63,7 +66,7 @@ class Card(Part):
     level: Literal["L0", "L1", "L2"]
     classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES, fail_fast=True)
     columns: Schema = Field(alias="schema")
-    privacy: dict[Text, Said | dict[Text, FiniteFloat]] = Field(default_factory=dict, max_length=50)
+    privacy: dict[Text, StatementValue | dict[Text, FiniteFloat]] = Field(default_factory=dict, max_length=50)
     """The privacy statement: what was promised when it was made."""
 
 
@@ -109,31 +112,33 @@ def write_final(model: OnnxModel, plan: Plan, promise: Statement) -> bytes:
 
 def write_signed(path: Path, data: bytes, key: SigningKey | None) -> None:
     """Write a final model, and its signature beside it where there is a key."""
+    beside = path.with_name(signature_name(path.name))
     # An earlier signature fits other bytes: stopped half-way, the new file is unsigned and not wrongly signed.
-    signature_of(path).unlink(missing_ok=True)
+    beside.unlink(missing_ok=True)
     write_atomically(path, data)
     if key is not None:
-        write_atomically(signature_of(path), sign_final(key, data))
+        write_atomically(beside, sign_final(key, data))
 
 
-def signature_of(path: Path) -> Path:
-    """Where the signature of a final model lies: beside it."""
-    return path.with_name(f"{path.name}.sig")
+def signature_name(name: str) -> str:
+    """What the signature of a final model is called, which lies beside it."""
+    return f"{name}.sig"
 
 
-def check_signature(path: Path, data: bytes, public: str) -> None:
+def check_signature(mailbox: Mailbox, name: str, data: bytes, public: str) -> None:
     """Refuse a final model that the owner of this public key has not signed; nothing in it is parsed before."""
-    beside = signature_of(path)
     check_public(public, source="--server-key")
-    if not os.path.lexists(beside):
+    place, beside = mailbox.where(name), signature_name(name)
+    try:
+        signature = mailbox.read(beside, MAX_SIGNATURE_BYTES)
+    except FileNotFoundError as reason:
         raise ModelError(
-            f"{path} is not signed: there is no {beside.name} beside it. Ask whoever runs the server for both files, "
+            f"{place} is not signed: there is no {beside} beside it. Ask whoever runs the server for both files, "
             "or leave --server-key out if you trust the way it came."
-        )
-    signature = read_at_most(beside, 1_000)
+        ) from reason
     if signature is None or not verify_final(public, data, signature):
         raise ModelError(
-            f"{path} is refused: the signature in {beside.name} is not the server's ({public}) for this file. It was "
+            f"{place} is refused: the signature in {beside} is not the server's ({public}) for this file. It was "
             "changed on the way, or another server made it."
         )
 
@@ -141,7 +146,8 @@ def check_signature(path: Path, data: bytes, public: str) -> None:
 def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel:
     """The final model in a file, checked; nothing in it has been run. With a server's key, it must have signed it."""
     limits = Limits()
-    data = read_at_most(Path(path), limits.member_bytes)
+    mailbox, name = file_at(path, own=True)
+    data = mailbox.read(name, limits.member_bytes)
     if data is None:
         raise ModelError(f"{path} is larger than {limits.member_bytes:,} bytes; no final model is.")
     if data[:4] == b"PK\x03\x04":
@@ -149,7 +155,7 @@ def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel
             f"{path} is a party's bundle, not a final model. Use the final.onnx that `fedkt server` has written."
         )
     if server_key is not None:
-        check_signature(Path(path), data, server_key)
+        check_signature(mailbox, name, data, server_key)
     card = parse_card(data, str(path))
     width, classes = card.columns.n_features, len(card.classes)
     try:
@@ -166,7 +172,7 @@ def parse_card(data: bytes, source: str) -> Card:
         raise ModelError(f"{source}: what it says about itself is wrong: it has more than {MAX_PARTS:,} parts.")
     try:
         # Every fault of a card is an error in memory: what no card has is refused before it is held against one.
-        json.loads(note, object_pairs_hook=_few)
+        json.loads(note, object_pairs_hook=_check_number_of_keys)
     except (ValueError, RecursionError) as reason:
         raise ModelError(f"{source}: what it says about itself is wrong: {str(reason)[:200]}.") from reason
     try:
@@ -176,7 +182,7 @@ def parse_card(data: bytes, source: str) -> Card:
         raise ModelError(f"{source}: what it says about itself is wrong at {where[:100]!r}: {words}.") from reason
 
 
-def _few(pairs: list[tuple[str, Any]]) -> None:
+def _check_number_of_keys(pairs: list[tuple[str, Any]]) -> None:
     if len(pairs) > MAX_KEYS:
         raise ValueError(f"an object with {len(pairs)} keys")
 

@@ -3,121 +3,132 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 from fedkt.bundle import SIGNATURE, peek
 from fedkt.bundle.archive import Archive
 from fedkt.bundle.manifest import Manifest
 from fedkt.errors import BundleError, ConfigurationError, ModelError
-from fedkt.live.final_file import check_signature, operators, parse_card, signature_of
+from fedkt.live.arrivals import judge
+from fedkt.live.final_file import MAX_SIGNATURE_BYTES, check_signature, operators, parse_card, signature_name
+from fedkt.live.inbox import limits_for
+from fedkt.live.mailbox import Mailbox
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
-from fedkt.system.files import read_at_most, shown_name
+from fedkt.system.files import shown_name
 
 
-def describe_file(path: Path, plan: Plan | None = None, *, server_key: str | None = None) -> dict[str, Any]:
+def describe_file(
+    mailbox: Mailbox, name: str, plan: Plan | None = None, *, server_key: str | None = None
+) -> dict[str, Any]:
     """What a bundle or a final model holds, as plain JSON values; with a plan, what the server would say to it.
 
     With a server's key a final model must be signed with it, or nothing in it is looked at.
     """
-    limits = Limits()
-    data = read_at_most(path, limits.bundle_bytes)
+    limits, place = Limits(), mailbox.where(name)
+    data = mailbox.read(name, limits.bundle_bytes)
     if data is None:
-        raise BundleError(f"{path} is larger than {limits.bundle_bytes:,} bytes, which are not read.")
+        raise BundleError(f"{place} is larger than {limits.bundle_bytes:,} bytes, which are not read.")
     if data[:2] == b"PK":
         if server_key is not None:
-            raise ConfigurationError(f"{path} is a party's bundle, whose key is in the plan: --plan, not --server-key.")
-        return describe_bundle(data, path, plan)
-    if path.suffix.lower() == ".toml":
+            raise ConfigurationError(
+                f"{place} is a party's bundle, whose key is in the plan: --plan, not --server-key."
+            )
+        return describe_bundle(data, name, place, plan)
+    if name.lower().endswith(".toml"):
         raise BundleError(
-            f"{path} is no bundle and no final model: inspect takes a party's .fedkt file or a final.onnx. "
-            f"What a plan says:  fedkt plan check {path}"
+            f"{place} is no bundle and no final model: inspect takes a party's .fedkt file or a final.onnx. "
+            f"What a plan says:  fedkt plan check {place}"
         )
     if server_key is not None:
-        check_signature(path, data, server_key)
+        check_signature(mailbox, name, data, server_key)
+        signature = f"right: signed by {server_key}"
+    else:
+        signature = (
+            "there is one; pass --server-key to check it" if has_signature(mailbox, name) else "none: not signed"
+        )
     try:
-        return describe_final(data, path, plan, server_key)
+        return describe_final(data, name, place, plan, signature)
     except ModelError as reason:
         raise ModelError(f"{reason} (inspect takes a party's .fedkt file or a final.onnx.)") from reason
 
 
-def describe_bundle(data: bytes, path: Path, plan: Plan | None) -> dict[str, Any]:
+def describe_bundle(data: bytes, name: str, place: str, plan: Plan | None) -> dict[str, Any]:
     """A party's bundle: its manifest, its signature, its models, its arrays."""
-    from fedkt.live.inbox import judge, limits_for
-
-    manifest = peek(data, source=str(path))
-    archive = Archive(data, str(path), Limits())
-    verdict = "" if plan is None else judge(plan, data, shown_name(path), limits_for(plan)).reason
-    if SIGNATURE not in archive.names:
-        signature = "none"
-    elif plan is None:
-        signature = "there is one; pass --plan to check it"
-    elif manifest.party not in plan.keys:
-        signature = f"there is one, but the plan lists no key for {manifest.party!r}"
-    else:
-        signature = signature_state(data, path, plan)
-    what = " and ".join(each for each, held in (("students", manifest.files), ("arrays", manifest.arrays)) if held)
-    said: dict[str, Any] = {
-        "file": str(path),
-        "kind": f"bundle of {what}",
-        "bytes": len(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
+    manifest = peek(data, source=place)
+    archive = Archive(data, place, Limits())
+    kinds = " and ".join(
+        kind for kind, entries in (("students", manifest.files), ("arrays", manifest.arrays)) if entries
+    )
+    facts = {
+        **describe_bytes(data, place, f"bundle of {kinds}"),
         "party": manifest.party,
         "plan": manifest.plan,
         "classes": manifest.classes,
         "features": manifest.n_features,
         "versions": manifest.versions,
-        "signature": signature,
+        "signature": signature_state(data, place, archive, manifest, plan),
     }
     if manifest.issue is not None:
-        said["issue"] = manifest.issue
+        facts["issue"] = manifest.issue
     if manifest.claim is not None:
-        said["claim"] = manifest.claim.model_dump(exclude_none=True)
+        facts["claim"] = manifest.claim.model_dump(exclude_none=True)
     if plan is not None:
-        said["accepted"] = not verdict
-        said["verdict"] = verdict or "the server would count it"
+        verdict = judge(plan, data, shown_name(name), limits_for(plan)).reason
+        facts |= {"accepted": not verdict, "verdict": verdict or "the server would count it"}
     if manifest.counts is not None:
-        said["counts"] = manifest.counts
-    said["models"] = [
+        facts["counts"] = manifest.counts
+    facts["models"] = [
         {
             "name": entry.name,
             "bytes": entry.size,
             "sha256": entry.sha256,
-            **student(archive.read(entry.name), manifest, plan),
+            **describe_student(archive.read(entry.name), manifest, plan),
         }
         for entry in manifest.files
     ]
     if manifest.arrays:
-        said["arrays"] = [
+        facts["arrays"] = [
             {"name": entry.name, "kind": entry.kind, "shape": entry.shape, "bytes": entry.size, "sha256": entry.sha256}
             for entry in manifest.arrays
         ]
-    return said
+    return facts
 
 
-def signature_state(data: bytes, path: Path, plan: Plan) -> str:
-    """Whether the party's own key made the signature."""
+def describe_bytes(data: bytes, place: str, kind: str) -> dict[str, Any]:
+    """Which file this is about."""
+    return {"file": place, "kind": kind, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def signature_state(data: bytes, place: str, archive: Archive, manifest: Manifest, plan: Plan | None) -> str:
+    """Whether the party's own key made the signature, as far as the plan can tell."""
+    if SIGNATURE not in archive.names:
+        return "none"
+    if plan is None:
+        return "there is one; pass --plan to check it"
+    if manifest.party not in plan.keys:
+        return f"there is one, but the plan lists no key for {manifest.party!r}"
     try:
-        peek(data, source=str(path), keys=plan.keys)
+        peek(data, source=place, keys=plan.keys)
     except BundleError as reason:
         return f"wrong: {reason}"
     return "right: made with the key that the plan lists"
 
 
-def describe_final(data: bytes, path: Path, plan: Plan | None, signed_by: str | None) -> dict[str, Any]:
+def has_signature(mailbox: Mailbox, name: str) -> bool:
+    """Whether a signature lies beside a final model; one that may not be read is one."""
+    try:
+        mailbox.read(signature_name(name), MAX_SIGNATURE_BYTES)
+    except OSError as reason:
+        return isinstance(reason, PermissionError)
+    return True
+
+
+def describe_final(data: bytes, name: str, place: str, plan: Plan | None, signature: str) -> dict[str, Any]:
     """A final model: its card and its graph."""
-    card = parse_card(data, str(path))
-    beside = signature_of(path)
-    if signed_by is not None:
-        signature = f"right: signed by {signed_by}"
-    else:
-        signature = "there is one; pass --server-key to check it" if beside.is_file() else "none: not signed"
-    said: dict[str, Any] = {
-        "file": str(path),
-        "kind": "final model",
-        "bytes": len(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
+    card = parse_card(data, place)
+    facts = {
+        **describe_bytes(data, place, "final model"),
         "task": card.task,
         "plan": card.plan,
         "level": card.level,
@@ -129,27 +140,27 @@ def describe_final(data: bytes, path: Path, plan: Plan | None, signed_by: str | 
         "signature": signature,
     }
     if plan is not None:
-        said["accepted"] = same = card.plan == plan.digest
-        said["verdict"] = "made under this plan" if same else f"made under another plan than {plan.digest[:12]}"
-    shown = graph(data, n_features=card.columns.n_features, n_classes=len(card.classes))
-    said["models"] = [{"name": path.name, "bytes": len(data), **shown}]
-    return said
+        facts["accepted"] = same = card.plan == plan.digest
+        facts["verdict"] = "made under this plan" if same else f"made under another plan than {plan.digest[:12]}"
+    graph = describe_graph(data, n_features=card.columns.n_features, n_classes=len(card.classes))
+    facts["models"] = [{"name": name, "bytes": len(data), **graph}]
+    return facts
 
 
-def student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict[str, Any]:
+def describe_student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict[str, Any]:
     """The operators of a student; without a plan it may be one of any voting."""
     n_features, n_classes = manifest.n_features, len(manifest.classes)
     if plan is not None:
-        return graph(data, n_features=n_features, n_classes=plan.expected.n_outputs, soft=plan.expected.soft)
-    shown = graph(data, n_features=n_features, n_classes=n_classes, soft=True)
-    if "refused" not in shown:
-        return shown
+        return describe_graph(data, n_features=n_features, n_classes=plan.expected.n_outputs, soft=plan.expected.soft)
+    graph = describe_graph(data, n_features=n_features, n_classes=n_classes, soft=True)
+    if "refused" not in graph:
+        return graph
     # One class more: a row that is not the party's.
-    other = graph(data, n_features=n_features, n_classes=n_classes + 1, soft=True)
-    return shown if "refused" in other else other
+    other = describe_graph(data, n_features=n_features, n_classes=n_classes + 1, soft=True)
+    return graph if "refused" in other else other
 
 
-def graph(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> dict[str, Any]:
+def describe_graph(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> dict[str, Any]:
     """The operators of a graph, or the rule it breaks."""
     try:
         return {"operators": operators(data, n_features=n_features, n_classes=n_classes, soft=soft)}

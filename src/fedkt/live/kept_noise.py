@@ -111,7 +111,7 @@ def ledger_at(plan: Plan, asked: Path | None) -> Path | None:
     return asked
 
 
-def open_ledger(plan: Plan, path: Path) -> Ledger:
+def server_ledger(plan: Plan, path: Path) -> Ledger:
     """The server's ledger under the plan's budget."""
     assert plan.privacy is not None
     return Ledger(
@@ -125,16 +125,16 @@ def open_ledger(plan: Plan, path: Path) -> Ledger:
 
 def kept_noise(ledger: Path, plan: Plan, voting: Sequence[Bundle]) -> KeptNoise:
     """The noise of this vote: the one an earlier run had drawn for the same bundles, else a new one, on the disk."""
-    heard = sorted((bundle.sender, bundle.identity) for bundle in voting)
-    belongs = hashlib.sha256(json.dumps([plan.digest, heard]).encode()).hexdigest()
+    senders = sorted((bundle.sender, bundle.identity) for bundle in voting)
+    belongs = hashlib.sha256(json.dumps([plan.digest, senders]).encode()).hexdigest()
     path, ledger = ledger.with_name(f"{ledger.name}.{belongs[:16]}.noise"), ledger.resolve()
     with locked(ledger):
         kept = read_kept(path, belongs)
         if kept is not None:
             return KeptNoise(path, ledger, belongs, *kept)
-        drawn = KeptNoise(path, ledger, belongs, new_secret(), None, fresh=True)
-        write_kept(path, belongs, drawn.seed, None)
-    return drawn
+        new = KeptNoise(path, ledger, belongs, new_secret(), None, fresh=True)
+        write_kept(path, belongs, new.seed, None)
+    return new
 
 
 def read_kept(path: Path, belongs: str) -> tuple[int, str | None] | None:
@@ -142,9 +142,9 @@ def read_kept(path: Path, belongs: str) -> tuple[int, str | None] | None:
     if not path.exists():
         return None
     try:
-        said = json.loads(read_at_most(path, 2**16) or b"")
-        seed, labels = said["noise_secret"], said["labels"]
-        if said["belongs"] == belongs and type(seed) is int and seed >= 0:
+        fields = json.loads(read_at_most(path, 2**16) or b"")
+        seed, labels = fields["noise_secret"], fields["labels"]
+        if fields["belongs"] == belongs and type(seed) is int and seed >= 0:
             return seed, None if labels is None else str(labels)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
@@ -156,10 +156,5 @@ def read_kept(path: Path, belongs: str) -> tuple[int, str | None] | None:
 
 def write_kept(path: Path, belongs: str, seed: int, labels: str | None) -> None:
     """Put a seed, and the digest of the labels it has given, where only their owner can read them."""
-    said = {"belongs": belongs, "noise_secret": seed, "labels": labels}
-    write_atomically(path, json.dumps(said, indent=1).encode(), private=True)
-
-
-def bare_reasons(silent: dict[str, str]) -> dict[str, str]:
-    """That parties could not vote, without the why: an error may quote what a student says about a row."""
-    return {name: f"Party {name!r} does not vote: a student could not be run." for name in silent}
+    fields = {"belongs": belongs, "noise_secret": seed, "labels": labels}
+    write_atomically(path, json.dumps(fields, indent=1).encode(), private=True)

@@ -19,7 +19,7 @@ from fedkt.report import accuracies
 
 
 @dataclass(frozen=True)
-class Scores:
+class FinalScores:
     """How the final model and each party's students do on the test rows."""
 
     accuracy: float | None = None
@@ -27,15 +27,15 @@ class Scores:
     parties: dict[str, float] | None = None
 
 
-def measure(final: OnnxModel, heard: Sequence[Bundle], X: Any, y: Any) -> Scores:
+def measure(final: OnnxModel, bundles: Sequence[Bundle], X: Any, y: Any) -> FinalScores:
     """Accuracy of the final model, and of each party's students on their own (the mean over its students)."""
     plain, balanced = accuracies([final], X, y)
     alone: dict[str, float] = {}
-    for bundle in heard:
+    for bundle in bundles:
         answers = [each for each in labels_of(bundle, X) if not isinstance(each, str)]
         if answers:
             alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
-    return Scores(plain[0], balanced[0], alone)
+    return FinalScores(plain[0], balanced[0], alone)
 
 
 def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
@@ -45,8 +45,8 @@ def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
     """
     if not bundle.soft:
         return predict_all(bundle.models, X)
-    said = probabilities_of_all(bundle.models, X, bundle.n_outputs)
-    return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in said]
+    probabilities = probabilities_of_all(bundle.models, X, bundle.n_outputs)
+    return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in probabilities]
 
 
 def labelled_rows(plan: Plan, path: Path, diary: Diary) -> tuple[Any, Any]:

@@ -1,17 +1,17 @@
-"""The file that a party sends: written whole, and numbered where it replaces one that was signed before."""
+"""What a party sends: put into a mailbox whole, and numbered where it replaces a bundle that was signed before."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from fedkt.bundle import Bundle, peek
 from fedkt.bundle.manifest import MOST_ISSUE
 from fedkt.bundle.signing import SigningKey
 from fedkt.errors import BundleError, ConfigurationError
+from fedkt.federation import Diary
+from fedkt.live.mailbox import Mailbox, bundle_name
 from fedkt.models.onnx_rules import Limits
-from fedkt.system.files import read_at_most
 
 
 def check_issue(asked: int | None, key: SigningKey | None) -> None:
@@ -26,55 +26,69 @@ def check_issue(asked: int | None, key: SigningKey | None) -> None:
         raise ConfigurationError(f"--issue takes a whole number from 1 to {MOST_ISSUE}, got {asked}.")
 
 
-def packed_issue(
-    path: Path, bundle: Bundle, packed: Callable[[Bundle], bytes], key: SigningKey | None, asked: int | None
+def send(
+    outbox: Mailbox,
+    bundle: Bundle,
+    pack: Callable[[Bundle], bytes],
+    *,
+    key: SigningKey | None,
+    issue: int | None,
+    resumed: bool,
+    diary: Diary,
 ) -> bytes:
-    """The bytes to send: of the issue asked for, else the next one after the bundle that lies in the outbox.
+    """Put a bundle into the outbox, numbered; the bytes that lie there now.
+
+    Bytes that a resumed run finds there stay: an earlier run wrote them and was stopped before its end.
+    """
+    name = bundle_name(bundle.sender)
+    place = outbox.where(name)
+    there, before = read_earlier(outbox, name)
+    earlier = None if key is None or before is None else signed_issue(before, place, bundle, key)
+    if earlier is not None and issue is not None and issue < earlier:
+        diary.notes.append(
+            f"{place} was issue {earlier} and is replaced by issue {issue}, which is lower: a server that has both "
+            f"counts the old one. Leave --issue out to get {earlier + 1}."
+        )
+    packed = pack_issue(bundle, pack, asked=issue, before=before, earlier=earlier)
+    if resumed and before == packed:
+        diary.say(f"{place} was there already: an earlier run wrote it and was stopped before its end. It is whole.")
+        return packed
+    if there:
+        diary.say(f"{place} of an earlier run is replaced.")
+    outbox.put(name, packed)
+    return packed
+
+
+def pack_issue(
+    bundle: Bundle, pack: Callable[[Bundle], bytes], *, asked: int | None, before: bytes | None, earlier: int | None
+) -> bytes:
+    """The bytes to send: of the issue asked for, else the next one after the `earlier` issue, whose bytes are `before`.
 
     The same content keeps its number, so that a party which starts again sends the same bytes.
     """
-    if key is None or asked is not None:
-        return packed(replace(bundle, issue=asked or 0))
-    before = previous(path, bundle, key)
-    if before is None:
-        return packed(bundle)
-    data, issue = before
-    again = packed(replace(bundle, issue=issue))
-    return again if again == data else packed(replace(bundle, issue=issue + 1))
+    if asked is not None:
+        return pack(replace(bundle, issue=asked))
+    if earlier is None:
+        return pack(bundle)
+    again = pack(replace(bundle, issue=earlier))
+    return again if again == before else pack(replace(bundle, issue=earlier + 1))
 
 
-def lower_issue(path: Path, bundle: Bundle, key: SigningKey | None, asked: int | None) -> tuple[str, ...]:
-    """A note where the issue asked for is lower than that of the bundle it replaces: a server counts the higher one."""
-    before = None if key is None or asked is None else previous(path, bundle, key)
-    if before is None or asked is None or asked >= before[1]:
-        return ()
-    return (
-        f"{path} was issue {before[1]} and is replaced by issue {asked}, which is lower: a server that has both counts "
-        f"the old one. Leave --issue out to get {before[1] + 1}.",
-    )
-
-
-def issue_in(packed: bytes, path: Path) -> int | None:
-    """The issue in the bytes of a bundle that was just made."""
-    return peek(packed, source=str(path), contents=False).issue
-
-
-def previous(path: Path, bundle: Bundle, key: SigningKey) -> tuple[bytes, int] | None:
-    """The bundle of the same party and plan that this key has signed before, with its issue; None without one."""
-    data = sent_before(path)
-    if data is None:
-        return None
+def read_earlier(outbox: Mailbox, name: str) -> tuple[bool, bytes | None]:
+    """Whether something lies in the outbox under this name, and its bytes, None where they cannot be read."""
     try:
-        said = peek(data, source=str(path), keys={bundle.sender: key.public})
+        return True, outbox.read(name, Limits().bundle_bytes)
+    except FileNotFoundError:
+        return False, None
+    except OSError:
+        return True, None
+
+
+def signed_issue(data: bytes, place: str, bundle: Bundle, key: SigningKey) -> int | None:
+    """The issue of a bundle of the same party and plan that this key has signed; None if it is not one."""
+    try:
+        manifest = peek(data, source=place, keys={bundle.sender: key.public})
     except BundleError:
         return None
-    same = (said.party, said.plan) == (bundle.sender, bundle.plan)
-    return (data, said.issue or 0) if same else None
-
-
-def sent_before(path: Path) -> bytes | None:
-    """The bytes of the file that lies there, None without one that can be read."""
-    try:
-        return read_at_most(path, Limits().bundle_bytes)
-    except OSError:
-        return None
+    same = (manifest.party, manifest.plan) == (bundle.sender, bundle.plan)
+    return manifest.issue or 0 if same else None

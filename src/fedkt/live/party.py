@@ -12,35 +12,28 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from fedkt.bundle import pack
+from fedkt.bundle import Bundle, pack, peek
+from fedkt.bundle.manifest import Claim
 from fedkt.bundle.signing import SigningKey
-from fedkt.errors import ConfigurationError
 from fedkt.federation import Diary, Party
-from fedkt.live.keys import check_key, read_key, write_keys
-from fedkt.live.outbox import check_issue, issue_in, lower_issue, packed_issue, sent_before
-from fedkt.live.records import check_identity, data_digest, read_records
-from fedkt.live.shelf import ROWS, WORK, Shelf, Steps, claim_shelf, clear, working_for
-from fedkt.live.spending import check_limits, claim_for, ledger_path, paid
+from fedkt.live.claims import claim_for
+from fedkt.live.keys import check_key
+from fedkt.live.mailbox import Mailbox, bundle_name
+from fedkt.live.outbox import check_issue, send
+from fedkt.live.records import Records, check_identity, data_digest, read_records
+from fedkt.live.shelf import ROWS, WORK, Seeds, Shelf, TeacherProgress, claim_shelf, clear, sole_worker
+from fedkt.live.spending import check_limits, ledger_path, pay
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger
-from fedkt.system.files import write_atomically
 from fedkt.system.parallel import Progress, rows_in
-
-__all__ = ["Sent", "Shelf", "read_key", "run_party", "write_keys"]
-
-
-def capped(counts: tuple[int, ...] | None, most: int | None) -> tuple[int, ...] | None:
-    """Counts scaled down to what a party may tell: noise may have made them more, and what noise gave costs nothing."""
-    if counts is None or most is None or sum(counts) <= most:
-        return counts
-    return tuple(each * most // sum(counts) for each in counts)
 
 
 @dataclass(frozen=True)
-class Sent:
-    """What a party has written, and what it should know about it."""
+class SentBundle:
+    """What a party has sent, and what it should know about it."""
 
-    path: Path
+    path: str
+    """Where it lies, in its mailbox's words."""
     party: str
     plan: str
     students: int
@@ -69,7 +62,7 @@ def run_party(
     *,
     data: Path,
     public: Path,
-    outbox: Path,
+    outbox: Mailbox,
     key: SigningKey | None = None,
     jobs: int = 1,
     work: Path | None = None,
@@ -79,9 +72,9 @@ def run_party(
     most_epsilon: float | None = None,
     most_delta: float | None = None,
     progress: Progress | None = None,
-    tell: Callable[[Sent], None] | None = None,
-) -> Sent:
-    """Train this party's students and write outbox/<name>.fedkt; the working folder is removed once `tell` has told it.
+    tell: Callable[[SentBundle], None] | None = None,
+) -> SentBundle:
+    """Train this party's students and put its bundle into the outbox; the working folder goes once `tell` is through.
 
     Of two signed bundles the larger `issue` counts: by default one more than that of the bundle in the outbox.
 
@@ -95,73 +88,113 @@ def run_party(
     ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
     check_issue(issue, key)
-    if outbox.exists() and not outbox.is_dir():
-        raise ConfigurationError(f"--output {outbox} is a file. It takes the folder to write {name}.fedkt to.")
+    outbox.check_writable(bundle_name(name))
     rows = plan.columns.encode(plan.read_public(public))
     diary = Diary()
     records = read_records(plan, name, data, identity, diary)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
-    claim = None if ledger is None else claim_for(plan)
-    with working_for(name, folder):
-        own = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
-        door = Ledger()
+    account, claim = Ledger(), None if ledger is None else claim_for(plan)
+    with sole_worker(name, folder):
+        seeds = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
         if ledger is not None and claim is not None:
             size = len(records.y)
-            door, claim = paid(plan, name, claim, own, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
+            account, claim = pay(plan, name, claim, seeds, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
         shelf = Shelf(folder, rows, plan.expected, diary)
-        finished = sum(f"student-{partition}" in shelf for partition in range(plan.partitions))
-        if finished:
-            were = "was" if finished == 1 else "were"
-            diary.say(f"{finished} of {plan.partitions} students {were} finished by an earlier run and kept.")
-        party = Party(
-            rows,
-            plan.classes,
-            own.seed,
-            image=plan.image,
-            name=name,
-            X=records.X,
-            y=records.y,
-            ids=records.ids,
-            model=plan.own_model(name),
-            shelf=shelf,
-            jobs=jobs,
-            diary=diary,
-            noise_seed=own.noise_seed,
-            ledger=door,
-            progress=None if progress is None else Steps(progress, shelf, plan.partitions),
-        )
-        with rows_in(folder / ROWS):
-            made = plan.algorithm().party_step(party, None)
-        bundle = replace(made, plan=plan.digest, counts=capped(made.counts, plan.most_rows(name)))
-        path = outbox / f"{name}.fedkt"
-        diary.notes.extend(lower_issue(path, bundle, key, issue))
-        packed = packed_issue(path, bundle, partial(pack, check_rows=rows, key=key, claim=claim), key, issue)
-        if own.resumed and sent_before(path) == packed:
-            diary.say(f"{path} was there already: an earlier run wrote it and was stopped before its end. It is whole.")
-        else:
-            if path.exists():
-                diary.say(f"{path} of an earlier run is replaced.")
-            write_atomically(path, packed)
-        sent = Sent(
-            path=path,
-            party=name,
-            plan=plan.digest,
-            students=len(bundle.models),
-            resumed=finished,
-            rows=len(records.y),
-            bytes=len(packed),
-            sha256=hashlib.sha256(packed).hexdigest(),
-            signed=key is not None,
-            issue=issue_in(packed, path),
-            epsilon=None if claim is None else claim.epsilon,
-            total_epsilon=None if claim is None else claim.total_epsilon,
-            releases=None if claim is None else claim.releases,
-            delta=None if claim is None else claim.delta,
-            ledger=None if ledger is None else str(ledger),
-            notes=tuple(diary.notes),
-        )
+        finished = count_finished(shelf, plan.partitions)
+        party = make_party(plan, name, records, shelf, seeds, ledger=account, jobs=jobs, progress=progress)
+        bundle = train_students(plan, party, folder)
+        packing = partial(pack, check_rows=rows, key=key, claim=claim)
+        packed = send(outbox, bundle, packing, key=key, issue=issue, resumed=seeds.resumed, diary=diary)
+        place = outbox.where(bundle_name(name))
+        sent = describe_sent(party, bundle, packed, place, claim, ledger, resumed=finished, signed=key is not None)
         if tell is not None:
             tell(sent)
         # Not before: a party that is killed until then finds its work, not a spent budget.
         clear(folder)
     return sent
+
+
+def count_finished(shelf: Shelf, partitions: int) -> int:
+    """How many students an earlier run had finished; the diary tells of them."""
+    finished = sum(f"student-{partition}" in shelf for partition in range(partitions))
+    if finished:
+        were = "was" if finished == 1 else "were"
+        shelf.diary.say(f"{finished} of {partitions} students {were} finished by an earlier run and kept.")
+    return finished
+
+
+def make_party(
+    plan: Plan,
+    name: str,
+    records: Records,
+    shelf: Shelf,
+    seeds: Seeds,
+    *,
+    ledger: Ledger,
+    jobs: int,
+    progress: Progress | None,
+) -> Party:
+    """The party as the algorithm knows it, here and in a simulation."""
+    return Party(
+        shelf.public,
+        plan.classes,
+        seeds.seed,
+        image=plan.image,
+        name=name,
+        X=records.X,
+        y=records.y,
+        ids=records.ids,
+        model=plan.own_model(name),
+        shelf=shelf,
+        jobs=jobs,
+        diary=shelf.diary,
+        noise_seed=seeds.noise_seed,
+        ledger=ledger,
+        progress=None if progress is None else TeacherProgress(progress, shelf, plan.partitions),
+    )
+
+
+def train_students(plan: Plan, party: Party, folder: Path) -> Bundle:
+    """The party's step of the algorithm, as it is sent under this plan."""
+    with rows_in(folder / ROWS):
+        bundle = plan.algorithm().party_step(party, None)
+    return replace(bundle, plan=plan.digest, counts=scale_down(bundle.counts, plan.most_rows(party.name)))
+
+
+def scale_down(counts: tuple[int, ...] | None, most: int | None) -> tuple[int, ...] | None:
+    """Counts scaled down to what a party may tell: noise may have made them more, and what noise gave costs nothing."""
+    if counts is None or most is None or sum(counts) <= most:
+        return counts
+    return tuple(each * most // sum(counts) for each in counts)
+
+
+def describe_sent(
+    party: Party,
+    bundle: Bundle,
+    packed: bytes,
+    place: str,
+    claim: Claim | None,
+    ledger: Path | None,
+    *,
+    resumed: int,
+    signed: bool,
+) -> SentBundle:
+    """What a party should know of the bundle it has sent."""
+    return SentBundle(
+        path=place,
+        party=party.name,
+        plan=bundle.plan,
+        students=len(bundle.models),
+        resumed=resumed,
+        rows=len(party.y),
+        bytes=len(packed),
+        sha256=hashlib.sha256(packed).hexdigest(),
+        signed=signed,
+        issue=peek(packed, source=place, contents=False).issue,
+        epsilon=None if claim is None else claim.epsilon,
+        total_epsilon=None if claim is None else claim.total_epsilon,
+        releases=None if claim is None else claim.releases,
+        delta=None if claim is None else claim.delta,
+        ledger=None if ledger is None else str(ledger),
+        notes=tuple(party.diary.notes),
+    )

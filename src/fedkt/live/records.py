@@ -82,7 +82,7 @@ def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary:
         return Records(X, y, None)
     ids = identities_of(table, identity)
     check_records(plan.algorithm().adjacency, ids, name)
-    tell_of_records(diary, plan, data, ids, y, column=identity)
+    note_identities(diary, plan, data, ids, y, column=identity)
     return Records(X, y, ids)
 
 
@@ -92,7 +92,7 @@ def data_digest(data: Path, column: str | None) -> str:
     return digest if column is None else hashlib.sha256(f"{digest} {column}".encode()).hexdigest()
 
 
-def tell_of_records(
+def note_identities(
     diary: Diary, plan: Plan, data: Path, ids: Sequence[str] | None, y: Labels, *, column: str | None
 ) -> None:
     """What the party should know of how its records are told apart; nobody else is told."""
@@ -142,14 +142,14 @@ def follows_classes(ids: Sequence[str], classes: Sequence[str]) -> bool:
     """Whether identities look as if the records' classes had made them, as exports by class do."""
     if len(ids) < FEW_RECORDS or len(set(classes)) < 2:
         return False
-    named = sum(label.casefold() in identity.casefold() for identity, label in zip(ids, classes, strict=True))
+    words = sum(label.casefold() in identity.casefold() for identity, label in zip(ids, classes, strict=True))
     numbers: dict[str, list[int]] = {}
     for identity, label in zip(ids, classes, strict=True):
         found = re.findall(r"[0-9]{1,15}", identity)
         if found:
             numbers.setdefault(label, []).append(int(found[-1]))
     # Without gaps in every class: numbered over all records, each class would have gaps.
-    counted = len(numbers) == len(set(classes)) and all(
+    in_sequence = len(numbers) == len(set(classes)) and all(
         len(each) > 1 and max(each) - min(each) == len(each) - 1 == len(set(each)) - 1 for each in numbers.values()
     )
-    return named > len(ids) // 2 or counted
+    return words > len(ids) // 2 or in_sequence

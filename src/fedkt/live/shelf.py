@@ -44,7 +44,7 @@ UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
 BELONGS = {"plan": "plan", "party": "party", "data": "data file or --id", "versions": "version of fedkt or a library"}
 """What a shelf belongs to, and what messages call it."""
 OLD_NOISE = "noise_seed"
-BENEATH = ("scipy", "joblib", "cryptography")
+LIBRARIES = ("scipy", "joblib", "cryptography")
 """What votes and noise also depend on, beside what a model does."""
 
 
@@ -60,7 +60,7 @@ class Shelf(MutableMapping[str, Any]):
     diary: Diary
 
     def __setitem__(self, name: str, model: Any) -> None:
-        student = model if isinstance(model, OnnxModel) else self._converted(name, model)
+        student = model if isinstance(model, OnnxModel) else self._convert(name, model)
         write_atomically(self._path(name), hashlib.sha256(student.data).digest() + student.data, private=True)
 
     def __getitem__(self, name: str) -> OnnxModel:
@@ -107,7 +107,7 @@ class Shelf(MutableMapping[str, Any]):
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}{ENDING}"
 
-    def _converted(self, name: str, model: FittedModel) -> OnnxModel:
+    def _convert(self, name: str, model: FittedModel) -> OnnxModel:
         try:
             convert = converter(soft=self.expected.soft, must=self.expected.background_class)
             n_features, n_classes = self.public.shape[1], self.expected.n_outputs
@@ -117,7 +117,7 @@ class Shelf(MutableMapping[str, Any]):
 
 
 @dataclass(frozen=True)
-class Steps:
+class TeacherProgress:
     """Teachers trained so far, over all partitions."""
 
     show: Progress
@@ -129,20 +129,20 @@ class Steps:
 
 
 @contextmanager
-def working_for(name: str, folder: Path) -> Iterator[None]:
+def sole_worker(name: str, folder: Path) -> Iterator[None]:
     """Nobody else works in this folder inside the block; a killed process gives its place back.
 
     Where the system has no flock, nobody is kept out.
     """
-    check_ours(folder)
-    handle = take_lock(folder)
+    check_is_shelf(folder)
+    handle = lock_shelf(folder)
     if handle is None:
         raise ConfigurationError(
             f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it first."
         )
     try:
         # Whoever came first may have left something between the look and the lock.
-        check_ours(folder)
+        check_is_shelf(folder)
         yield
     finally:
         give_back(folder / LOCK, handle)
@@ -153,7 +153,7 @@ def working_for(name: str, folder: Path) -> Iterator[None]:
                 folder.parent.rmdir()
 
 
-def take_lock(folder: Path) -> int | None:
+def lock_shelf(folder: Path) -> int | None:
     """The handle that holds the folder's lock, None while somebody else has it."""
     while True:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def take_lock(folder: Path) -> int | None:
             return try_lock(folder / LOCK)
 
 
-def check_ours(folder: Path) -> None:
+def check_is_shelf(folder: Path) -> None:
     """Refuse a folder with files in it that is no shelf; nothing in it is touched."""
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is not a folder. Pass an empty or new folder as --work.")
@@ -194,7 +194,7 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
 
     Not where a secret noise lies beside them: that run is paid for, and without its noise it could not be finished.
     """
-    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*BENEATH)), strict=True))
+    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*LIBRARIES)), strict=True))
     state = read_state(folder)
     seed, secret = state.pop("seed", None), state.pop("noise_secret", None)
     state.pop("labels", None)
@@ -212,15 +212,15 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
             )
         diary.say(f"{folder} holds work that was begun with another {others}; it is done again from the beginning.")
         clear(folder, keep=(STATE,))
-    drawn = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
+    seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
     secret = new_secret() if plan.level == "L2" else None
-    write_state(folder, {**belongs, "seed": drawn} | ({} if secret is None else {"noise_secret": secret}))
-    return Seeds(drawn, secret, resumed=False)
+    write_state(folder, {**belongs, "seed": seed} | ({} if secret is None else {"noise_secret": secret}))
+    return Seeds(seed, secret, resumed=False)
 
 
-def write_state(folder: Path, said: dict[str, Any]) -> None:
+def write_state(folder: Path, state: dict[str, Any]) -> None:
     """Write down what a shelf belongs to, with its secrets, for its owner's eyes only."""
-    write_atomically(folder / STATE, json.dumps(said, indent=1).encode(), private=True)
+    write_atomically(folder / STATE, json.dumps(state, indent=1).encode(), private=True)
 
 
 def hold(folder: Path, noise_key: str, digest: str) -> None:
@@ -229,15 +229,15 @@ def hold(folder: Path, noise_key: str, digest: str) -> None:
     What decides the votes belongs to the shelf; but round-off on another machine may still move one.
     """
     state = read_state(folder)
-    held = state.get("labels", {})
-    if held.get(noise_key, digest) != digest:
+    labels = state.get("labels", {})
+    if labels.get(noise_key, digest) != digest:
         raise PrivacyError(
             "The same rows gave other votes than before this run was interrupted, and the same noise on both would "
             "give them away. Nothing was written. Go on where and as it was begun (same machine, same --jobs); or "
             f"remove {folder} and start again, which is a new release and is charged."
         )
-    if noise_key not in held:
-        write_state(folder, {**state, "labels": {**held, noise_key: digest}})
+    if noise_key not in labels:
+        write_state(folder, {**state, "labels": {**labels, noise_key: digest}})
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -248,8 +248,8 @@ def read_state(folder: Path) -> dict[str, Any]:
         return {}
     if not isinstance(stored, dict) or set(stored) - {OLD_NOISE, "noise_secret", "labels"} != {*BELONGS, "seed"}:
         return {}
-    drawn = [stored["seed"], stored.get("noise_secret", 0)]
-    right = all(type(each) is int and 0 <= each < 2**256 for each in drawn)
+    seeds = [stored["seed"], stored.get("noise_secret", 0)]
+    right = all(type(each) is int and 0 <= each < 2**256 for each in seeds)
     return stored if right and isinstance(stored.get("labels", {}), dict) else {}
 
 

@@ -8,18 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from fedkt.algorithms.calibration import cautions
-from fedkt.algorithms.fedkt import number_of_queries
-from fedkt.algorithms.lesson import fingerprint, student_purpose
-from fedkt.algorithms.voting.expert import COUNTS_STREAM
 from fedkt.bundle.manifest import Claim
 from fedkt.data.values import plural
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Diary
 from fedkt.live.shelf import Seeds, clear, hold
 from fedkt.plan import Plan
-from fedkt.privacy import Ledger, Release
+from fedkt.privacy import Ledger
 from fedkt.privacy.entries import Spending
-from fedkt.privacy.ledger import COUNTS_PURPOSE, counts_release, named, same_spending, total_of
+from fedkt.privacy.ledger import total_of
 from fedkt.privacy.ledger_file import LedgerFile, reserve
 from fedkt.privacy.statement import rounded_up
 
@@ -35,8 +32,8 @@ def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
     if asked is not None:
         return asked
     # "." is a folder whose name only its full path tells.
-    named = data if data.name else data.resolve()
-    return named.with_name(f"{named.name}.ledger")
+    data = data if data.name else data.resolve()
+    return data.with_name(f"{data.name}.ledger")
 
 
 def check_limits(plan: Plan, name: str, *, most_epsilon: float | None, most_delta: float | None) -> None:
@@ -68,28 +65,6 @@ def check_limits(plan: Plan, name: str, *, most_epsilon: float | None, most_delt
         )
 
 
-def claim_for(plan: Plan) -> Claim:
-    """What a party's noise promises, from the plan alone: nothing about the party is in it."""
-    price, agreed = plan.price(), plan.privacy
-    assert price is not None
-    assert agreed is not None
-    return Claim(
-        mechanism=agreed.mechanism,
-        scale=dict(agreed.noise.scale),
-        queries=number_of_queries(agreed.queries, plan.public.rows),
-        partitions=plan.partitions,
-        voters=plan.subsets,
-        classes=len(plan.classes),
-        epsilon=price.epsilon,
-        delta=agreed.delta,
-        unit="record",
-        adjacency=agreed.adjacency,
-        total_epsilon=price.epsilon,
-        releases=plan.releases,
-        count_sigma=agreed.count_sigma,
-    )
-
-
 def with_total(claim: Claim, ledger: Ledger) -> Claim:
     """The claim with what everything in the ledger costs together, once this run is written down there."""
     assert ledger.file is not None
@@ -98,7 +73,7 @@ def with_total(claim: Claim, ledger: Ledger) -> Claim:
     return claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
 
 
-def open_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: float | None = None) -> Ledger:
+def party_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: float | None = None) -> Ledger:
     """This party's ledger, under the plan's budget and its own; what kept noise gives is held in the working folder."""
     assert plan.privacy is not None
     budgets = [each for each in (plan.budget, most_epsilon) if each is not None]
@@ -112,40 +87,22 @@ def open_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: flo
     )
 
 
-def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> bool:
+def spend(ledger: Ledger, plan: Plan, noise_seed: int) -> bool:
     """Write all releases of this run into the ledger before anything is trained, or refuse and write none.
 
     Whether anything was due.
 
-    A run that goes on after being killed finds its own entries, by the fingerprint of its noise, and pays nothing.
+    A run that goes on after being killed finds its own entries, by the key of its noise, and pays nothing.
     """
-    ledger_file, agreed, budget = ledger.file, plan.privacy, ledger.budget
+    ledger_file, budget = ledger.file, ledger.budget
     assert ledger_file is not None
-    assert agreed is not None
     assert budget is not None
-    release = Release(agreed.noise, claim.queries, claim.voters, claim.classes, claim.unit, claim.adjacency)
+    # As they will be written when they are released: found then, and not paid again.
     ours = [
-        # As they will be named when they are released: found then, and not paid again.
-        Spending.of(
-            release,
-            who=ledger.owner,
-            purpose=named(student_purpose(partition), fingerprint(noise_seed, partition)),
-            plan=plan.digest,
-        )
-        for partition in range(plan.partitions)
+        Spending(who=ledger.owner, release=release.keyed(noise_seed), plan=plan.digest) for release in plan.releases
     ]
-    noise = plan.count_noise()
-    if noise is not None:
-        ours.append(
-            Spending.of(
-                counts_release(noise, claim.classes, claim.adjacency),
-                who=ledger.owner,
-                purpose=named(COUNTS_PURPOSE, fingerprint(noise_seed, COUNTS_STREAM)),
-                plan=plan.digest,
-            )
-        )
     spent = ledger_file.spent(who=ledger.owner)
-    due = [each for each in ours if not any(same_spending(entry, each) for entry in spent)]
+    due = [each for each in ours if not any(entry.is_same(each) for entry in spent)]
     if not due:
         return False
     cost = total_of([*spent, *due], ledger.delta)
@@ -163,7 +120,7 @@ def spend(ledger: Ledger, plan: Plan, claim: Claim, noise_seed: int) -> bool:
     return True
 
 
-def paid(
+def pay(
     plan: Plan,
     name: str,
     claim: Claim,
@@ -179,8 +136,8 @@ def paid(
     assert own.noise_seed is not None
     new = not path.exists()
     try:
-        ledger = open_ledger(plan, name, path, folder, most_epsilon)
-        charged = spend(ledger, plan, claim, own.noise_seed)
+        ledger = party_ledger(plan, name, path, folder, most_epsilon)
+        charged = spend(ledger, plan, own.noise_seed)
     except PrivacyError:
         # Noise that was drawn for a run that is not paid for is nobody's; that of an earlier one is.
         if not own.resumed:

@@ -29,7 +29,7 @@ BLOCK_ROWS = 16_384
 """Rows predicted at once: bounds the memory of a prediction whatever the number of public rows."""
 
 
-_limited = False
+_one_thread_holds = False
 
 
 @contextmanager
@@ -38,16 +38,16 @@ def one_thread() -> Iterator[None]:
 
     Finding the libraries takes milliseconds, more than a small tree; so a block inside a block does not look again.
     """
-    global _limited
-    if _limited:
+    global _one_thread_holds
+    if _one_thread_holds:
         yield
         return
     with threadpool_limits(1):
-        _limited = True
+        _one_thread_holds = True
         try:
             yield
         finally:
-            _limited = False
+            _one_thread_holds = False
 
 
 @runtime_checkable
@@ -78,8 +78,8 @@ class FittedModel:
             local = [np.asarray(self.estimator.predict(block)).reshape(-1) for block in blocks(X)]
         if not local:
             return np.empty(0, dtype=np.int64)
-        chosen: NDArray[np.int64] = self.labels[np.concatenate(local).astype(np.int64)]
-        return chosen
+        classes: NDArray[np.int64] = self.labels[np.concatenate(local).astype(np.int64)]
+        return classes
 
     def predict_proba(self, X: Any, n_classes: int) -> NDArray[np.float64]:
         """Class probabilities over the agreed classes; a class the model never saw has probability 0."""
@@ -102,9 +102,9 @@ def fit_model(
     y: ArrayLike,
     *,
     rng: np.random.Generator,
-    given: Mapping[str, Any] | None = None,
+    fit_params: Mapping[str, Any] | None = None,
 ) -> FittedModel:
-    """A copy of `estimator` trained on rows X with class indices y, on one thread; `given` is what `fit` gets beside.
+    """A copy of `estimator` trained on rows X with class indices y, on one thread; `fit` also gets `fit_params`.
 
     Unset `random_state` parameters, nested ones included, are drawn from `rng`; the estimator passed in is not touched.
     """
@@ -113,21 +113,21 @@ def fit_model(
         raise DataError("A model needs at least one row to be trained on, got none.")
     labels, local = np.unique(codes, return_inverse=True)
     n_features = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
-    own = prepared(estimator, rng)
+    own = untrained_copy(estimator, rng)
     if len(labels) == 1:
         return FittedModel(None, labels, n_features)
     try:
         with one_thread():
-            own.fit(X, local.astype(np.int64), **(given or {}))
+            own.fit(X, local.astype(np.int64), **(fit_params or {}))
     except Exception as reason:
         # Whatever an arbitrary estimator raises, its user needs to know what it was given.
         if isinstance(reason, ValueError):
-            raise DataError(refusal(own, codes, reason)) from reason
-        raise ModelError(refusal(own, codes, reason)) from reason
+            raise DataError(training_failure(own, codes, reason)) from reason
+        raise ModelError(training_failure(own, codes, reason)) from reason
     return FittedModel(own, labels, n_features)
 
 
-def refusal(estimator: Any, codes: NDArray[np.int64], reason: Exception) -> str:
+def training_failure(estimator: Any, codes: NDArray[np.int64], reason: Exception) -> str:
     """The words for an estimator that would not be trained."""
     return (
         f"{type(estimator).__name__} could not be trained on {len(codes)} rows of {len(np.unique(codes))} classes: "
@@ -135,7 +135,7 @@ def refusal(estimator: Any, codes: NDArray[np.int64], reason: Exception) -> str:
     )
 
 
-def prepared(estimator: BaseEstimator, rng: np.random.Generator) -> Any:
+def untrained_copy(estimator: BaseEstimator, rng: np.random.Generator) -> Any:
     """An untrained copy on one thread, with every unset random state drawn from `rng`."""
     from sklearn.base import clone
 
@@ -205,8 +205,8 @@ def _column_within(values: NDArray[Any], public: NDArray[Any]) -> NDArray[Any]:
     low, high, middle, gaps = _bounds(public)
     with np.errstate(invalid="ignore"):
         inside = np.clip(values.astype(np.float64), low, high)
-    filled = np.where(np.isnan(inside) & ~gaps, middle, inside)
-    return (np.rint(filled) if values.dtype.kind in "iu" else filled).astype(values.dtype)
+    whole = np.where(np.isnan(inside) & ~gaps, middle, inside)
+    return (np.rint(whole) if values.dtype.kind in "iu" else whole).astype(values.dtype)
 
 
 def _sparse_within(rows: Any, public: Any) -> Any:

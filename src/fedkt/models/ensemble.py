@@ -5,7 +5,6 @@ Most families are trained one by one. Neural networks of one kind are trained as
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
-from fedkt.models.base import FittedModel, count_rows, fit_model, prepared, refusal, take_rows
-from fedkt.models.catalogue import CALIBRATED
-from fedkt.models.soft import fit_soft, fitted_to_frequencies, weighing
+from fedkt.models.base import FittedModel, count_rows, fit_model, take_rows, training_failure, untrained_copy
+from fedkt.models.catalogue import MODELS, family_of
+from fedkt.models.families.family import UNKNOWN
+from fedkt.models.soft import fit_soft
 
 ENOUGH_FOR_TWO = 16
 """From so many networks on there are at least two stacks, so that two processes have something to do.
@@ -35,7 +35,7 @@ class TrainingTask:
     """The agreed class of each row, or for each row a distribution over the classes."""
     rng: np.random.Generator
     rows: NDArray[np.int64] | None = None
-    """Which rows of X these are; None for all. X itself may be shared by many problems."""
+    """Which rows of X these are; None for all. X itself may be shared by many tasks."""
     who: str = ""
     """What messages call this model."""
     start: tuple[NDArray[Any], ...] | None = None
@@ -70,47 +70,44 @@ class TrainingTask:
 
 @dataclass(frozen=True)
 class Group:
-    """Problems to be solved at once, by their places, and why there are not more of them."""
+    """Tasks to be done at once, by their places, and why there are not more of them."""
 
     places: tuple[int, ...]
     reason: str | None = None
 
 
 def is_neural(estimator: Any) -> bool:
-    """Whether this is one of our networks. Whoever has one has imported torch already; nobody else has to."""
-    loaded = sys.modules.get("fedkt.models.neural.classifier")
-    return loaded is not None and isinstance(estimator, loaded.NeuralClassifier)
+    """Whether this is one of our networks; nobody has to import torch to know."""
+    return family_of(estimator).network
 
 
 def learns_distributions(estimator: Any) -> bool:
     """Whether this can be trained on distributions over the classes."""
-    return is_neural(estimator) or weighing(estimator) is not None
+    return family_of(estimator).learns_distributions
 
 
 def is_calibrated(model: Any) -> bool:
     """Whether this finds a class about as probable as it is; of a name it is known without the family's library."""
-    if isinstance(model, str):
-        return model in CALIBRATED
-    return is_neural(model) or fitted_to_frequencies(model)
+    return (MODELS.get(model, UNKNOWN) if isinstance(model, str) else family_of(model)).calibrated
 
 
 def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:
     """A network that knows whether rows are images, and normalises by the public rows; others as they are."""
     if not is_neural(estimator):
         return estimator
-    from fedkt.models.neural.ensemble import suited_network
+    from fedkt.models.neural.ensemble import network_for_rows
 
-    return suited_network(estimator, public, image)
+    return network_for_rows(estimator, public, image)
 
 
-def grouped(problems: Sequence[TrainingTask], n_classes: int) -> list[Group]:
-    """The problems in groups: networks of one kind in stacks of similar length, everything else by itself."""
+def grouped(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:
+    """The tasks in groups: networks of one kind in stacks of similar length, everything else by itself."""
     kinds: dict[Any, list[int]] = {}
-    for place, problem in enumerate(problems):
-        kinds.setdefault(_kind(problem, place), []).append(place)
+    for place, task in enumerate(tasks):
+        kinds.setdefault(_stack_key(task, place), []).append(place)
     groups: list[Group] = []
     for places in kinds.values():
-        first = problems[places[0]]
+        first = tasks[places[0]]
         if not is_neural(first.estimator):
             groups += [Group((place,)) for place in places]
             continue
@@ -122,102 +119,100 @@ def grouped(problems: Sequence[TrainingTask], n_classes: int) -> list[Group]:
         most, reason = stack_size(first.estimator, first.X, n_classes)
         # Networks that train equally long stand together; none waits for another.
         recipe = first.estimator.recipe
-        places.sort(key=lambda place: -recipe.steps(problems[place].n_rows))
+        places.sort(key=lambda place: -recipe.steps(tasks[place].n_rows))
         count = max(-(-len(places) // most), 2 if len(places) >= ENOUGH_FOR_TWO else 1)
         groups += [Group(tuple(part.tolist()), reason) for part in np.array_split(np.array(places), count)]
     return groups
 
 
-def fit_group(problems: Sequence[TrainingTask], n_classes: int) -> list[FittedModel]:
+def fit_group(tasks: Sequence[TrainingTask], n_classes: int) -> list[FittedModel]:
     """The trained models of one group, in its order."""
-    first = problems[0]
+    first = tasks[0]
     try:
         # A network alone that has one class is a constant; in a stack it trains along, for the sake of the others.
-        if is_neural(first.estimator) and (len(problems) > 1 or not _is_constant(first)):
-            return _fit_stack(problems, n_classes)
+        if is_neural(first.estimator) and (len(tasks) > 1 or not _is_constant(first)):
+            return _fit_stack(tasks, n_classes)
         if first.shares is not None:
             return [fit_soft(first.estimator, first.own_rows, first.shares, rng=first.rng)]
         return [fit_model(first.estimator, first.own_rows, first.labels, rng=first.rng)]
     except FedKTError as reason:
-        raise type(reason)(f"{first.who}: {reason}" if len(problems) == 1 and first.who else str(reason)) from reason
+        raise type(reason)(f"{first.who}: {reason}" if len(tasks) == 1 and first.who else str(reason)) from reason
 
 
-def _kind(problem: TrainingTask, place: int) -> Any:
-    """What problems of one stack have in common. Never a label: a record must not decide who stands with whom.
+def _stack_key(task: TrainingTask, place: int) -> Any:
+    """What tasks of one stack have in common. Never a label: a record must not decide who stands with whom.
 
     Networks in other company end with other last digits, so a record would otherwise touch teachers that never saw it.
     """
-    if problem.alone or not is_neural(problem.estimator):
+    if task.alone or not is_neural(task.estimator):
         return place
-    from fedkt.models.neural.ensemble import kind
+    from fedkt.models.neural.ensemble import stack_key
 
-    return kind(problem.estimator, int(np.prod(problem.X.shape[1:])))
+    return stack_key(task.estimator, int(np.prod(task.X.shape[1:])))
 
 
-def _is_constant(problem: TrainingTask) -> bool:
+def _is_constant(task: TrainingTask) -> bool:
     """Whether there is nothing to learn. Who was given weights goes on with them all the same."""
-    if problem.start is not None or problem.shares is not None:
+    if task.start is not None or task.shares is not None:
         return False
-    return len(problem.y) == 0 or bool((problem.y == problem.y[0]).all())
+    return len(task.y) == 0 or bool((task.y == task.y[0]).all())
 
 
-def _fit_stack(problems: Sequence[TrainingTask], n_classes: int) -> list[FittedModel]:
+def _fit_stack(tasks: Sequence[TrainingTask], n_classes: int) -> list[FittedModel]:
     """The trained networks of one stack; the first that failed is an error."""
-    fitted = _fit_networks(problems, n_classes)
-    for problem, model in zip(problems, fitted, strict=True):
+    models = _fit_networks(tasks, n_classes)
+    for task, model in zip(tasks, models, strict=True):
         if isinstance(model, FedKTError):
             # Of a single model `fit_group` says whose it is.
-            raise type(model)(f"{problem.who}: {model}" if problem.who and len(problems) > 1 else str(model))
-    return [model for model in fitted if isinstance(model, FittedModel)]
+            raise type(model)(f"{task.who}: {model}" if task.who and len(tasks) > 1 else str(model))
+    return [model for model in models if isinstance(model, FittedModel)]
 
 
-def _fit_networks(problems: Sequence[TrainingTask], n_classes: int) -> list[FittedModel | FedKTError]:
+def _fit_networks(tasks: Sequence[TrainingTask], n_classes: int) -> list[FittedModel | FedKTError]:
     """The trained networks of one stack, and in the place of one whose training ran away what is to be said of it."""
-    from fedkt.models.neural.ensemble import Unfit, fit_networks
+    from fedkt.models.neural.ensemble import StartFailure, fit_networks
 
-    estimators = [prepared(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in problems]
+    estimators = [untrained_copy(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in tasks]
     try:
-        unfit = fit_networks(estimators, problems)
-    except Unfit as reason:
-        problem = problems[reason.place]
-        named = f"{problem.who}: " if problem.who and len(problems) > 1 else ""
-        raise DataError(f"{named}{refusal(estimators[0], problem.labels, reason.cause)}") from reason
+        failures = fit_networks(estimators, tasks)
+    except StartFailure as reason:
+        task = tasks[reason.place]
+        prefix = f"{task.who}: " if task.who and len(tasks) > 1 else ""
+        raise DataError(f"{prefix}{training_failure(estimators[0], task.labels, reason.cause)}") from reason
     except ConfigurationError:
         raise
     except Exception as reason:
         # Whatever a stranger's network raises, its user needs to know what it was given.
-        labels = np.concatenate([each.labels for each in problems])
-        raise ModelError(refusal(estimators[0], labels, reason)) from reason
+        labels = np.concatenate([each.labels for each in tasks])
+        raise ModelError(training_failure(estimators[0], labels, reason)) from reason
     # A network has an output for every agreed class, so its labels are the agreed ones.
     return [
-        ModelError(refusal(each, problems[place].labels, unfit[place]))
-        if place in unfit
+        ModelError(training_failure(each, tasks[place].labels, failures[place]))
+        if place in failures
         else FittedModel(each, np.arange(n_classes), each.n_features_in_)
         for place, each in enumerate(estimators)
     ]
 
 
-def fit_and_ask(
-    problems: Sequence[TrainingTask], n_classes: int, asked: Sequence[Any]
-) -> list[NDArray[np.int64] | str]:
+def fit_and_ask(tasks: Sequence[TrainingTask], n_classes: int, queries: Sequence[Any]) -> list[NDArray[np.int64] | str]:
     """What each model of a group says about its rows once it is trained; where it may fail and does, why it does not.
 
     A model that fails takes no other along: what the others say is what they would have said beside any other. Rows of
     networks must be finite numbers (`within`): a stack that cannot even begin is an error.
     """
-    if not all(each.may_fail for each in problems):
-        return list(ask_group(fit_group(problems, n_classes), asked))
-    fitted: Sequence[FittedModel | FedKTError]
-    if len(problems) > 1:
-        fitted = _fit_networks(problems, n_classes)
+    if not all(each.may_fail for each in tasks):
+        return list(ask_group(fit_group(tasks, n_classes), queries))
+    models: Sequence[FittedModel | FedKTError]
+    if len(tasks) > 1:
+        models = _fit_networks(tasks, n_classes)
     else:
         try:
-            fitted = fit_group(problems, n_classes)
+            models = fit_group(tasks, n_classes)
         except ConfigurationError:
             raise
         except FedKTError as reason:
-            fitted = [reason]
-    return [_answer(model, rows, n_classes) for model, rows in zip(fitted, asked, strict=True)]
+            models = [reason]
+    return [_answer(model, rows, n_classes) for model, rows in zip(models, queries, strict=True)]
 
 
 def _answer(model: FittedModel | FedKTError, rows: Any, n_classes: int) -> NDArray[np.int64] | str:
@@ -233,17 +228,19 @@ def _answer(model: FittedModel | FedKTError, rows: Any, n_classes: int) -> NDArr
     return answer
 
 
-def ask_group(models: Sequence[FittedModel], asked: Sequence[Any]) -> list[NDArray[np.int64]]:
+def ask_group(models: Sequence[FittedModel], queries: Sequence[Any]) -> list[NDArray[np.int64]]:
     """What each model of a group says about its rows; networks read the same rows together."""
     if len(models) > 1 and all(is_neural(each.estimator) for each in models):
-        from fedkt.models.neural.ensemble import answers
+        from fedkt.models.neural.ensemble import network_answers
 
         places: dict[tuple[int, bytes, bytes], list[int]] = {}
-        for place, rows in enumerate(asked):
+        for place, rows in enumerate(queries):
             scale = models[place].estimator.scale_
             places.setdefault((id(rows), scale.mean.tobytes(), scale.deviation.tobytes()), []).append(place)
-        said: dict[int, NDArray[np.int64]] = {}
+        answers: dict[int, NDArray[np.int64]] = {}
         for some in places.values():
-            said.update(zip(some, answers([models[place].estimator for place in some], asked[some[0]]), strict=True))
-        return [said[place] for place in range(len(models))]
-    return [model.predict(rows) for model, rows in zip(models, asked, strict=True)]
+            answers.update(
+                zip(some, network_answers([models[place].estimator for place in some], queries[some[0]]), strict=True)
+            )
+        return [answers[place] for place in range(len(models))]
+    return [model.predict(rows) for model, rows in zip(models, queries, strict=True)]

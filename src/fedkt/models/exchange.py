@@ -18,7 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import DataError, ModelError
-from fedkt.models.graphs import Scores, add_probability, canonical_graph, constant_graph, joined, neighbours_graph
+from fedkt.models import tree_graphs
+from fedkt.models.answer_rules import contradiction
+from fedkt.models.catalogue import family_of
+from fedkt.models.graphs import LabelScores, add_probability, canonical_graph, constant_graph, join_graphs
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
 
 if TYPE_CHECKING:
@@ -77,17 +80,15 @@ def to_soft_onnx(
 
     If it cannot be had, without them; or not at all where it `must`.
     """
-    from fedkt.models.sandbox import two_tongues
-
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
     # Whatever a converter raises: the label alone travels anyway, or is refused in words.
     with suppress(Exception):
-        made = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
-        data = check_graph(made, n_features=n_features, n_classes=n_classes, soft=True).data
-        label, said = _said_by_own(data, rows, n_classes)
-        near = np.abs(said - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY
+        graph = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
+        data = check_graph(graph, n_features=n_features, n_classes=n_classes, soft=True).data
+        label, probability = _run_with_probabilities(data, rows, n_classes)
+        near = np.abs(probability - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY
         # A receiver hears nobody whose label is not the likeliest class, as with Platt's scaling of an SVC.
-        honest = not two_tongues(label, said)
+        honest = not contradiction(label, probability)
         if near and honest and _differences(model, rows, model.predict(rows), label) == 0:
             return OnnxModel(data, n_features, n_classes, _name(model), soft=True)
     if must:
@@ -114,14 +115,14 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     if not all(0 <= each < n_classes for each in labels):
         raise ModelError(f"The model answers with classes {labels}, but only 0 … {n_classes - 1} were agreed on.")
     name = _name(model)
-    wanted = model.predict(rows)
+    native = model.predict(rows)
     wrong = 0
     reason: Exception | None = None
     for double in (False, True):
         try:
-            made = _graph_bytes(model.estimator, labels, n_features, double=double)
-            data = check_graph(made, n_features=n_features, n_classes=n_classes).data
-            wrong = _differences(model, rows, wanted, _run_own(data, rows))
+            graph = _graph_bytes(model.estimator, labels, n_features, double=double)
+            data = check_graph(graph, n_features=n_features, n_classes=n_classes).data
+            wrong = _differences(model, rows, native, _run_own(data, rows))
         except Exception as caught:
             # A converter may raise anything; its user needs the list of what works.
             reason = reason or caught
@@ -147,47 +148,45 @@ def _name(model: FittedModel) -> str:
     return "a constant" if model.estimator is None else type(model.estimator).__name__
 
 
+def _last_step(estimator: Any) -> Any:
+    """The end of a pipeline, or the estimator itself; one pipeline deep only, which is where graphs are joined."""
+    return estimator[-1] if type(estimator).__name__ == "Pipeline" else estimator
+
+
 def _differences(
-    model: FittedModel, rows: NDArray[np.float32], wanted: NDArray[np.int64], got: NDArray[np.int64]
+    model: FittedModel, rows: NDArray[np.float32], native: NDArray[np.int64], labels: NDArray[np.int64]
 ) -> int:
     """Rows with another label than before; of a network's, those where rounding may decide do not count."""
-    from fedkt.models.ensemble import is_neural
-
-    differing = got != wanted
-    last = model.estimator[-1] if type(model.estimator).__name__ == "Pipeline" else model.estimator
-    if differing.any() and is_neural(last):
-        from fedkt.models.neural.export import near_ties
-
-        differing &= ~near_ties(model, rows, got)
+    differing = labels != native
+    near_ties = family_of(_last_step(model.estimator)).near_ties
+    if near_ties is not None and differing.any():
+        differing &= ~near_ties(model, rows, labels)
     return int(differing.sum())
 
 
-def _run_own(data: bytes, rows: NDArray[np.float32], n_classes: int = 0) -> NDArray[Any]:
-    """What our own graph says, in this process and with the session that a receiver's child process uses.
-
-    Labels, or where the number of classes is given their probabilities.
-    """
-    return _said_by_own(data, rows, n_classes)[1 if n_classes else 0]
+def _run_own(data: bytes, rows: NDArray[np.float32]) -> NDArray[np.int64]:
+    """The labels of our own graph, in this process and with the session that a receiver's child process uses."""
+    return _run_with_probabilities(data, rows, 0)[0]
 
 
-def _said_by_own(data: bytes, rows: NDArray[np.float32], n_classes: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _run_with_probabilities(
+    data: bytes, rows: NDArray[np.float32], n_classes: int
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Labels and probabilities, as far as there are any, of our own graph."""
     from fedkt.models.sandbox_child import open_session, predict_blocks
 
-    labels, sure = [np.empty(0, np.int64)], [np.empty((0, n_classes), np.float32)]
+    labels, probabilities = [np.empty(0, np.int64)], [np.empty((0, n_classes), np.float32)]
     for label, probability in predict_blocks(open_session(data), rows, n_classes):
         labels.append(label)
         if probability is not None:
-            sure.append(probability)
-    return np.concatenate(labels), np.concatenate(sure)
+            probabilities.append(probability)
+    return np.concatenate(labels), np.concatenate(probabilities)
 
 
 def _graph_bytes(
     estimator: Any, labels: list[int], n_features: int, *, double: bool, n_classes: int | None = None
 ) -> bytes:
     """The graph from rows to labels; with the number of agreed classes, to their probabilities as well."""
-    from fedkt.models import tree_graphs
-
     if estimator is None:
         proto = constant_graph(labels[0], n_features, n_classes)
     elif (forest := tree_graphs.forest_of(estimator)) is not None:
@@ -198,40 +197,37 @@ def _graph_bytes(
         with warnings.catch_warnings():
             # The converter reads attributes of SVC that scikit-learn will drop; its user can do nothing about it.
             warnings.filterwarnings("ignore", r"Attribute `prob[AB]_` was deprecated", FutureWarning)
-            converted = _converted(estimator, n_features, double=double)
-        scores = None if n_classes is None else _scores(estimator, converted)
-        proto = canonical_graph(converted, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
+            model = _proto(estimator, n_features, double=double)
+        scores = None if n_classes is None else _scores(estimator, model)
+        proto = canonical_graph(model, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
     return bytes(proto.SerializeToString(deterministic=True))
 
 
-def _scores(estimator: Any, converted: Any) -> Scores:
+def _scores(estimator: Any, proto: Any) -> LabelScores:
     """Where the numbers behind the label stand in a converted graph, or a ModelError where there are none."""
-    from fedkt.models import tree_graphs
-    from fedkt.models.ensemble import is_neural
-
-    last = estimator[-1] if type(estimator).__name__ == "Pipeline" else estimator
-    if is_neural(last):
-        from fedkt.models.neural.export import network_scores
-
-        return network_scores(last)
+    last = _last_step(estimator)
+    own_scores = family_of(last).scores
+    if own_scores is not None:
+        return own_scores(last)
     if (forest := tree_graphs.forest_of(last)) is not None:
         return with_link(forest.scores)
-    if not hasattr(estimator, "predict_proba") or len(converted.graph.output) < 2:
+    if not hasattr(estimator, "predict_proba") or len(proto.graph.output) < 2:
         raise ModelError("it does not say how sure it is.")
-    return Scores(converted.graph.output[1].name, len(estimator.classes_), "sum")
+    return LabelScores(proto.graph.output[1].name, len(estimator.classes_), "sum")
 
 
-def with_link(scores: Scores) -> Scores:
+def with_link(scores: LabelScores) -> LabelScores:
     """The scores, if they can become probabilities."""
     if not scores.link:
         raise ModelError("it does not say how sure it is.")
     return scores
 
 
-def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
-    """What the family's own converter makes of it: first input the rows, first output the local label."""
-    if type(estimator).__module__.partition(".")[0] == "catboost":
-        return _catboost(estimator)
+def _proto(estimator: Any, n_features: int, *, double: bool) -> Any:
+    """The estimator's graph, by the converter its family has: first input the rows, first output the local label."""
+    export = family_of(estimator).export
+    if export is not None:
+        return export(estimator)
     own = _own_graph(estimator, double=double)
     if own is not None:
         return own
@@ -246,7 +242,7 @@ def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
             steps = convert(
                 estimator[:-1], initial_types=[("rows", kind([None, n_features]))], target_opset=dict(OPSETS)
             )
-            return joined(steps, own)
+            return join_graphs(steps, own)
     return convert(
         estimator,
         initial_types=[("rows", kind([None, n_features]))],
@@ -258,28 +254,10 @@ def _converted(estimator: Any, n_features: int, *, double: bool) -> Any:
 
 def _own_graph(estimator: Any, *, double: bool) -> Any:
     """The graph of a classifier that we write ourselves, from its rows to its local labels; None for others."""
-    from fedkt.models import tree_graphs
-    from fedkt.models.ensemble import is_neural
-
-    if is_neural(estimator):
-        from fedkt.models.neural.export import network_graph
-
-        return network_graph(estimator, double=double)
-    if type(estimator).__name__ == "KNeighborsClassifier":
-        return neighbours_graph(estimator, int(estimator.n_features_in_))
+    graph = family_of(estimator).graph
+    if graph is not None:
+        return graph(estimator, double=double)
     forest = tree_graphs.forest_of(estimator)
     if forest is None:
         return None
     return tree_graphs.forest_graph(forest, list(range(forest.n_classes)), int(estimator.n_features_in_))
-
-
-def _catboost(estimator: Any) -> Any:
-    import tempfile
-    from pathlib import Path
-
-    import onnx
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        estimator.save_model(str(path), format="onnx")
-        return onnx.load(path)

@@ -23,14 +23,14 @@ def model_of(graph: Any) -> Any:
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def rows_in(n_features: int) -> Any:
+def rows_input(n_features: int) -> Any:
     """The input of every graph of ours."""
     from onnx import TensorProto, helper
 
     return helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, n_features])
 
 
-def label_out() -> Any:
+def label_output() -> Any:
     """The output of every graph of ours."""
     from onnx import TensorProto, helper
 
@@ -38,7 +38,7 @@ def label_out() -> Any:
 
 
 @dataclass(frozen=True)
-class Scores:
+class LabelScores:
     """Where in a graph the numbers stand that its label is chosen by, and how they become probabilities."""
 
     name: str
@@ -50,13 +50,13 @@ class Scores:
     total: float = 1.0
 
 
-def add_probability(proto: Any, scores: Scores, labels: Sequence[int], n_classes: int) -> None:
+def add_probability(proto: Any, scores: LabelScores, labels: Sequence[int], n_classes: int) -> None:
     """Give a graph a second output: the probability of each agreed class, from its scores."""
     from onnx import TensorProto, helper, numpy_helper
 
-    agreed = np.zeros((scores.width, n_classes), np.float32)
-    agreed[np.arange(len(labels)), list(labels)] = 1.0 / scores.total if scores.link == "sum" else 1.0
-    tables = {"to_classes": agreed}
+    to_agreed = np.zeros((scores.width, n_classes), np.float32)
+    to_agreed[np.arange(len(labels)), list(labels)] = 1.0 / scores.total if scores.link == "sum" else 1.0
+    tables = {"to_classes": to_agreed}
     nodes = [helper.make_node("Cast", [scores.name], ["score"], to=TensorProto.FLOAT)]
     if scores.link == "softmax":
         # A column that means nothing takes no part.
@@ -67,10 +67,10 @@ def add_probability(proto: Any, scores: Scores, labels: Sequence[int], n_classes
     nodes.append(helper.make_node("MatMul", [source, "to_classes"], ["probability"]))
     proto.graph.node.extend(nodes)
     proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in tables.items())
-    proto.graph.output.append(probability_out(n_classes))
+    proto.graph.output.append(probability_output(n_classes))
 
 
-def probability_out(n_classes: int) -> Any:
+def probability_output(n_classes: int) -> Any:
     """The second output of a graph that says how sure it is."""
     from onnx import TensorProto, helper
 
@@ -95,12 +95,12 @@ def constant_graph(label: int, n_features: int, n_classes: int | None = None) ->
         numpy_helper.from_array(np.zeros((n_features, 1), np.float32), "zeros"),
         numpy_helper.from_array(np.array([label], np.int64), "labels"),
     ]
-    outputs = [label_out()]
+    outputs = [label_output()]
     if n_classes is not None:
         nodes.append(helper.make_node("Gather", ["certain", "local"], ["probability"]))
         tables.append(numpy_helper.from_array(np.eye(n_classes, dtype=np.float32)[[label]], "certain"))
-        outputs.append(probability_out(n_classes))
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], outputs, tables))
+        outputs.append(probability_output(n_classes))
+    return model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], outputs, tables))
 
 
 def neighbours_graph(estimator: Any, n_features: int) -> Any:
@@ -130,18 +130,18 @@ def neighbours_graph(estimator: Any, n_features: int) -> Any:
         helper.make_node("ArgMax", ["counts"], ["label"], axis=1, keepdims=0),
     ]
     initialisers = [numpy_helper.from_array(value, name) for name, value in tables.items()]
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], [label_out()], initialisers))
+    return model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], [label_output()], initialisers))
 
 
-def joined(before: Any, after: Any) -> Any:
+def join_graphs(before: Any, after: Any) -> Any:
     """The steps of a pipeline followed by our own graph of its classifier."""
     from onnx import TensorProto, helper
 
     source = before.graph.output[0].name
-    kept = {"", "rows", *(each.name for each in before.graph.initializer)}
+    stable = {"", "rows", *(each.name for each in before.graph.initializer)}
     for node in before.graph.node:
         for names in (node.input, node.output):
-            names[:] = [each if each in kept else f"step_{each}" for each in names]
+            names[:] = [each if each in stable else f"step_{each}" for each in names]
     # Our own graphs read what float32 rows became; float64 steps are rounded the same way.
     before.graph.node.append(helper.make_node("Cast", [f"step_{source}"], ["prepared"], to=TensorProto.FLOAT))
     for node in after.graph.node:
@@ -153,7 +153,13 @@ def joined(before: Any, after: Any) -> Any:
 
 
 def canonical_graph(
-    proto: Any, labels: list[int], n_features: int, *, double: bool, scores: Scores | None = None, n_classes: int = 0
+    proto: Any,
+    labels: list[int],
+    n_features: int,
+    *,
+    double: bool,
+    scores: LabelScores | None = None,
+    n_classes: int = 0,
 ) -> Any:
     """Only what the label needs, under our names, with local labels replaced by the agreed ones.
 
@@ -193,11 +199,11 @@ def canonical_graph(
         helper.make_node("Reshape", [names[target], "flat"], ["local"]),
         helper.make_node("Gather", ["labels", "local"], ["label"]),
     ]
-    tidy = model_of(helper.make_graph(nodes, "fedkt", [rows_in(n_features)], [label_out()], tables))
+    model = model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], [label_output()], tables))
     if scores is not None:
-        add_probability(tidy, replace(scores, name=names[scores.name]), labels, n_classes)
-    for opset in tidy.opset_import:
+        add_probability(model, replace(scores, name=names[scores.name]), labels, n_classes)
+    for opset in model.opset_import:
         for own in proto.opset_import:
             if own.domain == opset.domain == "":
                 opset.version = own.version
-    return tidy
+    return model

@@ -12,15 +12,14 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from fedkt.errors import ModelError
+from fedkt.models.end_rules import check_ends, check_labels, check_probability
 from fedkt.models.onnx_walk import walk
 from fedkt.models.tree_rules import check_trees
 from fedkt.models.window_rules import WINDOWS, check_window
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}
-"""The versions of the two operator sets that our own graphs are written in."""
+"""The versions of the two operator sets that our own graphs are written in; trees take float64 from ai.onnx.ml 3 on."""
 
 _ALLOWED = """
     Abs Add ArgMax AveragePool BatchNormalization Cast Celu Clip Concat Conv Div Elu Equal Erf Exp Flatten Gather Gemm
@@ -126,9 +125,9 @@ def check_graph(
     if len(data) > bounds.member_bytes:
         raise ModelError(f"the model has {len(data)} bytes; at most {bounds.member_bytes} are read.")
     try:
-        model = _walked(data, bounds)
-        sure = _check_parts(model, n_features, n_classes, bounds, soft=soft)
-        return SafeGraph(_written(model), sure)
+        model = _walk_and_parse(data, bounds)
+        gives_probabilities = _check_parts(model, n_features, n_classes, bounds, soft=soft)
+        return SafeGraph(_write(model), gives_probabilities)
     except ModelError:
         raise
     except Exception as reason:
@@ -136,13 +135,13 @@ def check_graph(
         raise ModelError(f"the model is damaged: {type(reason).__name__}: {str(reason)[:200]}") from reason
 
 
-def _walked(data: bytes, bounds: Limits) -> Any:
+def _walk_and_parse(data: bytes, bounds: Limits) -> Any:
     """The parsed model, if its bytes may be parsed."""
     walk(data, max_fields=bounds.fields, max_elements=bounds.elements, max_modes=bounds.tree_nodes)
-    return _parsed(data)
+    return _parse(data)
 
 
-def _written(model: Any) -> bytes:
+def _write(model: Any) -> bytes:
     """The bytes of a checked model, and of nothing that was not checked."""
     model.DiscardUnknownFields()
     # Notes are for readers; the runtime can be told to take its settings from them.
@@ -159,10 +158,10 @@ def _check_parts(model: Any, n_features: int, n_classes: int, bounds: Limits, *,
         raise ModelError(f"the model has ONNX version {model.ir_version}; versions 3 to 13 are known.")
     _check_opsets(model)
     graph = model.graph
-    sure = soft and len(graph.output) == 2
-    _check_ends(graph, n_features)
-    if sure:
-        _check_probability(graph.output[1], n_classes)
+    gives_probabilities = soft and len(graph.output) == 2
+    check_ends(graph, n_features)
+    if gives_probabilities:
+        check_probability(graph.output[1], n_classes)
     elif len(graph.output) != 1:
         raise ModelError(f"the graph has {len(graph.output)} outputs, not one.")
     if len(graph.node) > bounds.nodes:
@@ -179,11 +178,11 @@ def _check_parts(model: Any, n_features: int, n_classes: int, bounds: Limits, *,
             table.update(node.output)
     if elements > bounds.elements:
         raise ModelError(f"the graph holds {elements} numbers; at most {bounds.elements} are read.")
-    _check_labels(graph, n_classes)
-    return sure
+    check_labels(graph, n_classes)
+    return gives_probabilities
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     from onnx import ModelProto
 
     model = ModelProto()
@@ -198,49 +197,17 @@ def _parsed(data: bytes) -> Any:
 
 
 def _check_opsets(model: Any) -> None:
-    found: set[str] = set()
+    domains: set[str] = set()
     for each in model.opset_import:
         domain = "" if each.domain == "ai.onnx" else each.domain
         if domain not in OPSETS:
             raise ModelError(f"the model uses the operator set {domain!r}; only standard ONNX and ai.onnx.ml are run.")
-        if domain in found:
+        if domain in domains:
             raise ModelError(f"the model names the operator set {domain!r} twice.")
-        found.add(domain)
+        domains.add(domain)
         low, high = (9, 23) if domain == "" else (1, 3)
         if not low <= each.version <= high:
             raise ModelError(f"the model uses version {each.version} of operator set {domain!r}, not {low} to {high}.")
-
-
-def _check_ends(graph: Any, n_features: int) -> None:
-    if len(graph.input) != 1 or not graph.output:
-        raise ModelError(f"the graph has {len(graph.input)} inputs and {len(graph.output)} outputs, not one of each.")
-    rows, label = graph.input[0], graph.output[0]
-    if rows.name != "rows" or label.name != "label":
-        raise ModelError(f"the graph goes from {rows.name!r} to {label.name!r}, not from 'rows' to 'label'.")
-    source, target = rows.type.tensor_type, label.type.tensor_type
-    if source.elem_type != 1:
-        raise ModelError("the graph's input 'rows' is not float32.")
-    widths = [(each.dim_value, each.HasField("dim_value")) for each in source.shape.dim]
-    if len(widths) != 2 or widths[0][1] or widths[1] != (n_features, True):
-        raise ModelError(f"the graph's input 'rows' has the shape {[w for w, _ in widths]}, not (N, {n_features}).")
-    if target.elem_type != 7:
-        raise ModelError("the graph's output 'label' is not int64.")
-    if len(target.shape.dim) != 1 or target.shape.dim[0].HasField("dim_value"):
-        raise ModelError("the graph's output 'label' is not one label per row.")
-    if any(each.name == "rows" for each in graph.initializer):
-        raise ModelError("the graph overwrites its input 'rows'.")
-
-
-def _check_probability(output: Any, n_classes: int) -> None:
-    """A second output is one probability for each row and class."""
-    kind = output.type.tensor_type
-    if output.name != "probability" or kind.elem_type != 1:
-        raise ModelError(f"the graph's second output {output.name[:40]!r} is not 'probability' in float32.")
-    widths = [(each.dim_value, each.HasField("dim_value")) for each in kind.shape.dim]
-    if len(widths) != 2 or widths[0][1] or widths[1] != (n_classes, True):
-        raise ModelError(
-            f"the graph's output 'probability' has the shape {[w for w, _ in widths]}, not (N, {n_classes})."
-        )
 
 
 def _check_tensor(tensor: Any, bounds: Limits) -> int:
@@ -250,14 +217,14 @@ def _check_tensor(tensor: Any, bounds: Limits) -> int:
     if len(tensor.dims) > 8 or any(not 0 <= each <= bounds.elements for each in tensor.dims):
         raise ModelError(f"the stored table {tensor.name[:40]!r} claims an impossible shape.")
     elements = int(math.prod(tensor.dims))
-    listed = (len(tensor.float_data), len(tensor.int32_data), len(tensor.int64_data), len(tensor.double_data))
+    lengths = (len(tensor.float_data), len(tensor.int32_data), len(tensor.int64_data), len(tensor.double_data))
     raw = tensor.HasField("raw_data")
-    if tensor.string_data or tensor.uint64_data or len([each for each in listed if each]) + raw > 1:
+    if tensor.string_data or tensor.uint64_data or len([each for each in lengths if each]) + raw > 1:
         raise ModelError(f"the stored table {tensor.name[:40]!r} mixes several kinds of payload.")
     field = {1: 0, 11: 3, 7: 2}.get(tensor.data_type, 1)
-    held = len(tensor.raw_data) / ELEMENT_BYTES[tensor.data_type] if raw else listed[field]
-    if held != elements:
-        raise ModelError(f"the stored table {tensor.name[:40]!r} claims {elements} numbers but holds {held:g}.")
+    count = len(tensor.raw_data) / ELEMENT_BYTES[tensor.data_type] if raw else lengths[field]
+    if count != elements:
+        raise ModelError(f"the stored table {tensor.name[:40]!r} claims {elements} numbers but holds {count:g}.")
     return elements
 
 
@@ -281,23 +248,3 @@ def _check_node(node: Any, bounds: Limits) -> int:
         check_window(node)
     # The lists of a tree ensemble are bounded by its number of nodes instead.
     return 0 if node.op_type == "TreeEnsembleClassifier" else elements
-
-
-def _check_labels(graph: Any, n_classes: int) -> None:
-    """Where the labels stand in the graph in plain sight, they are classes; the rest shows when it runs."""
-    for node in graph.node:
-        if "label" not in node.output:
-            continue
-        if node.op_type == "TreeEnsembleClassifier":
-            held = [np.fromiter(part.ints, np.int64) for part in node.attribute if part.name == "classlabels_int64s"]
-        elif node.op_type == "Gather" and node.input:
-            held = [
-                np.frombuffer(each.raw_data, "<i8") if each.raw_data else np.fromiter(each.int64_data, np.int64)
-                for each in graph.initializer
-                if each.name == node.input[0] and each.data_type == 7
-            ]
-        else:
-            return
-        wrong = [int(each) for table in held for each in table[(table < 0) | (table >= n_classes)][:1]]
-        if wrong:
-            raise ModelError(f"the graph answers with the label {wrong[0]}; only 0 … {n_classes - 1} are classes.")

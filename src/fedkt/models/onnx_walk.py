@@ -120,7 +120,7 @@ def _check_content(data: bytes, start: int, end: int, form: str, kind: str, left
             raise ModelError(
                 f"the model has a text of {size} bytes in its {kind}; at most {TEXT_BYTES[form]} are read."
             )
-        if not _is_text(data[start:end]):
+        if not _is_utf8(data[start:end]):
             raise ModelError(f"the model is damaged: a {kind} has a name that is not text.")
     elif form == "numbers":
         left["elements"] -= len(data[start:end].translate(None, HIGH))
@@ -130,7 +130,7 @@ def _check_content(data: bytes, start: int, end: int, form: str, kind: str, left
         raise ModelError("the model stores too many numbers to be read safely.")
 
 
-def _is_text(raw: bytes) -> bool:
+def _is_utf8(raw: bytes) -> bool:
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError:

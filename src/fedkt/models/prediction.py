@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import FedKTError
+from fedkt.models.answer_rules import check_probabilities
 from fedkt.models.base import FittedModel, Model
 from fedkt.models.exchange import OnnxModel
-from fedkt.models.sandbox import ask_models, checked_probabilities, run_models
+from fedkt.models.sandbox import ask_models, run_models
 
 
 def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | str]:
@@ -65,13 +66,13 @@ def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> 
             if isinstance(result, str):
                 answers[place] = result
             else:
-                labels, sure = result
-                answers[place] = certain(labels, n_classes) if sure is None else sure
+                labels, probabilities = result
+                answers[place] = certain(labels, n_classes) if probabilities is None else probabilities
     for place, model in enumerate(models):
         if isinstance(model, FittedModel):
             try:
                 if has_probabilities(model):
-                    answers[place] = checked_probabilities(model.predict_proba(rows, n_classes))
+                    answers[place] = check_probabilities(model.predict_proba(rows, n_classes))
                 else:
                     answers[place] = certain(model.predict(rows), n_classes)
             except Exception as reason:  # whatever an arbitrary estimator raises

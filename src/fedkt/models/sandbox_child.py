@@ -63,16 +63,16 @@ def predict_blocks(
     A graph that answers with anything else is a ValueError.
     """
     most = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(1, rows.shape[1])))
-    wanted = ["label", "probability"] if n_classes else ["label"]
+    outputs = ["label", "probability"] if n_classes else ["label"]
     for start in range(0, len(rows), most):
         block = np.ascontiguousarray(rows[start : start + most])
-        label, *sure = session.run(wanted, {"rows": block})
+        label, *probabilities = session.run(outputs, {"rows": block})
         if not isinstance(label, np.ndarray) or label.dtype != np.int64 or label.shape != (len(block),):
             raise ValueError(f"the answer to {len(block)} rows is not one int64 label per row")
-        for each in sure:
+        for each in probabilities:
             if not isinstance(each, np.ndarray) or each.dtype != np.float32 or each.shape != (len(block), n_classes):
                 raise ValueError(f"the answer to {len(block)} rows is not one float32 probability per row and class")
-        yield label, sure[0] if sure else None
+        yield label, probabilities[0] if probabilities else None
 
 
 def serve() -> None:
@@ -96,14 +96,14 @@ def serve() -> None:
             rows = np.memmap(file, np.float32, "c", shape=(n_rows, n_features))
     with open(request["models"], "rb") as models:
         bounds = {name: request[name] for name in ("memory", "cpu", "budget")}
-        standing = walls.raise_walls(**bounds)
-        replies.write(json.dumps({"walls": standing}).encode() + b"\n")
+        walls_up = walls.raise_walls(**bounds)
+        replies.write(json.dumps({"walls": walls_up}).encode() + b"\n")
         for size, n_classes in zip(request["sizes"], request["classes"], strict=True):
             walls.allow_more_cpu(request["cpu"])
             message = answer(models.read(size), rows, n_classes)
-            sent = 0
-            while sent < len(message):
-                sent += replies.write(message[sent:]) or 0
+            offset = 0
+            while offset < len(message):
+                offset += replies.write(message[offset:]) or 0
 
 
 def answer(data: bytes, rows: NDArray[np.float32], n_classes: int) -> bytes:

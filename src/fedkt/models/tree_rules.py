@@ -21,7 +21,7 @@ MAX_FEATURE = 2**24
 def check_trees(node: Any, max_nodes: int, max_depth: int) -> int:
     """The highest feature index the trees read, if they are trees; otherwise a ModelError in words."""
     attributes = {each.name: each for each in node.attribute}
-    _known(attributes)
+    _check_names(attributes)
     n_nodes = len(attributes["nodes_modes"].strings) if "nodes_modes" in attributes else 0
     if not 0 < n_nodes <= max_nodes:
         raise ModelError(f"a tree ensemble has {n_nodes} nodes; between 1 and {max_nodes} are run.")
@@ -57,7 +57,7 @@ def check_trees(node: Any, max_nodes: int, max_depth: int) -> int:
     return int(features[inner].max(initial=0))
 
 
-def _known(attributes: dict[str, Any]) -> None:
+def _check_names(attributes: dict[str, Any]) -> None:
     known = {"nodes_modes", "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids"}
     known |= {"nodes_falsenodeids", "nodes_values", "nodes_missing_value_tracks_true", "nodes_hitrates"}
     known |= {f"class_{name}" for name in ("ids", "nodeids", "treeids", "weights")}
@@ -68,32 +68,32 @@ def _known(attributes: dict[str, Any]) -> None:
 
 
 def _ints(attributes: dict[str, Any], name: str, length: int) -> Ints:
-    held = len(attributes[name].ints) if name in attributes else 0
-    if held != length:
-        raise ModelError(f"a tree ensemble has {held} {name}, not {length}.")
-    return np.fromiter(attributes[name].ints, np.int64, held) if held else np.empty(0, np.int64)
+    count = len(attributes[name].ints) if name in attributes else 0
+    if count != length:
+        raise ModelError(f"a tree ensemble has {count} {name}, not {length}.")
+    return np.fromiter(attributes[name].ints, np.int64, count) if count else np.empty(0, np.int64)
 
 
 def _length(attributes: dict[str, Any], name: str, length: int, *, optional: bool = False) -> None:
     plain, tensor = attributes.get(name), attributes.get(f"{name}_as_tensor")
     if plain is not None and tensor is not None:
         raise ModelError(f"a tree ensemble gives {name} twice.")
-    held = 0
+    count = 0
     if plain is not None:
-        held = len(plain.floats) + len(plain.ints)
+        count = len(plain.floats) + len(plain.ints)
     elif tensor is not None:
-        held = int(np.prod(tensor.t.dims, dtype=np.int64)) if tensor.t.dims else 0
-    if held != length and not (optional and held == 0):
-        raise ModelError(f"a tree ensemble has {held} {name}, not {length}.")
+        count = int(np.prod(tensor.t.dims, dtype=np.int64)) if tensor.t.dims else 0
+    if count != length and not (optional and count == 0):
+        raise ModelError(f"a tree ensemble has {count} {name}, not {length}.")
 
 
 def _check_depth(inner: NDArray[np.bool_], first: Ints, yes: Ints, no: Ints, starts: Ints, max_depth: int) -> None:
     """Every node hangs under its root once: level by level, all of them are met, and none twice."""
-    met = np.zeros(len(first), dtype=np.int64)
+    visits = np.zeros(len(first), dtype=np.int64)
     front = starts
     for _ in range(max_depth):
-        np.add.at(met, front, 1)
-        if (met[front] > 1).any():
+        np.add.at(visits, front, 1)
+        if (visits[front] > 1).any():
             raise ModelError("a tree has a node with two parents, or a cycle.")
         parents = front[inner[front]]
         if not len(parents):
@@ -101,13 +101,13 @@ def _check_depth(inner: NDArray[np.bool_], first: Ints, yes: Ints, no: Ints, sta
         front = np.concatenate([first[parents] + yes[parents], first[parents] + no[parents]])
     else:
         raise ModelError(f"a tree is deeper than {max_depth} levels.")
-    if not met.all():
+    if not visits.all():
         raise ModelError("a tree has nodes that hang under nothing.")
 
 
 def _check_leaves(attributes: dict[str, Any], leaf: NDArray[np.bool_], starts: Ints, sizes: Ints) -> None:
     count = len(attributes["class_ids"].ints) if "class_ids" in attributes else 0
-    chosen = _ints(attributes, "class_ids", count)
+    class_ids = _ints(attributes, "class_ids", count)
     tree, node = _ints(attributes, "class_treeids", count), _ints(attributes, "class_nodeids", count)
     _length(attributes, "class_weights", count)
     if not count or ((tree < 0) | (tree >= len(starts))).any() or ((node < 0) | (node >= sizes[tree])).any():
@@ -115,8 +115,8 @@ def _check_leaves(attributes: dict[str, Any], leaf: NDArray[np.bool_], starts: I
     if not leaf[starts[tree] + node].all():
         raise ModelError("a tree ensemble scores a node that is not a leaf.")
     outcomes = len(attributes["classlabels_int64s"].ints) if "classlabels_int64s" in attributes else 0
-    if not 0 < outcomes <= 100_000 or ((chosen < 0) | (chosen >= outcomes)).any():
+    if not 0 < outcomes <= 100_000 or ((class_ids < 0) | (class_ids >= outcomes)).any():
         raise ModelError("a tree ensemble scores a class that it does not have.")
-    starting = len(attributes["base_values"].floats) if "base_values" in attributes else 0
-    if "base_values_as_tensor" in attributes or starting not in (0, 1, outcomes):
+    n_base = len(attributes["base_values"].floats) if "base_values" in attributes else 0
+    if "base_values_as_tensor" in attributes or n_base not in (0, 1, outcomes):
         raise ModelError("a tree ensemble has base_values that do not fit its classes.")

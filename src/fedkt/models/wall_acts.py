@@ -29,9 +29,9 @@ NUMBERS = {"x86_64": (250, 425, 310), "aarch64": (219, 425, 270)}
 """Of the system calls keyctl, io_uring_setup and process_vm_readv."""
 
 
-def acts(given: dict[str, Any]) -> dict[str, Callable[[], object]]:
+def acts(request: dict[str, Any]) -> dict[str, Callable[[], object]]:
     """Every act by name; one that fails raises, or says False."""
-    folder, parent = given["folder"], given["parent"]
+    folder, parent = request["folder"], request["parent"]
     keyctl, ring, peek = NUMBERS.get(os.uname().machine, (-1, -1, -1))
     return {
         "read a file": lambda: os.open(f"{folder}/read", os.O_RDONLY),
@@ -41,15 +41,15 @@ def acts(given: dict[str, Any]) -> dict[str, Callable[[], object]]:
         "cut a file off": lambda: os.truncate(f"{folder}/truncate", 0),
         "change a file's mode": lambda: os.chmod(f"{folder}/chmod", 0o777),
         "mount a file system": lambda: mount(f"{folder}/mount".encode()),
-        "reach the network": lambda: connect(given["port"]),
-        "reach a local socket": lambda: connect(given["socket"]),
+        "reach the network": lambda: connect(request["port"]),
+        "reach a local socket": lambda: connect(request["socket"]),
         "start a process": start,
-        "start a program": lambda: os.posix_spawn(given["program"], [given["program"]], {}),
+        "start a program": lambda: os.posix_spawn(request["program"], [request["program"]], {}),
         "signal the parent": lambda: os.kill(parent, 0),
         "trace the parent": lambda: walls.call("ptrace", PTRACE_SEIZE, parent, None, None),
-        "read the parent's memory": lambda: spy(peek, parent, given["address"]) == given["secret"],
+        "read the parent's memory": lambda: spy(peek, parent, request["address"]) == request["secret"],
         "open the parent's memory": lambda: (
-            os.pread(os.open(f"/proc/{parent}/mem", os.O_RDWR), 8, given["address"]) == given["secret"].encode()
+            os.pread(os.open(f"/proc/{parent}/mem", os.O_RDWR), 8, request["address"]) == request["secret"].encode()
         ),
         "change the parent's limits": lambda: resource.prlimit(parent, resource.RLIMIT_CORE, (0, 0)),
         "raise its own limits": more_processes,
@@ -86,11 +86,11 @@ def start() -> bool:
 
 def spy(number: int, process: int, address: int) -> str:
     """Eight bytes of another process."""
-    held = ctypes.create_string_buffer(8)
-    here = ctypes.c_char_p(struct.pack("<QQ", ctypes.addressof(held), 8))
+    buffer = ctypes.create_string_buffer(8)
+    here = ctypes.c_char_p(struct.pack("<QQ", ctypes.addressof(buffer), 8))
     there = ctypes.c_char_p(struct.pack("<QQ", address, 8))
     walls.call("syscall", number, process, here, 1, there, 1, 0)
-    return held.raw.decode("ascii", "replace")
+    return buffer.raw.decode("ascii", "replace")
 
 
 def more_processes() -> bool:
@@ -112,12 +112,12 @@ def attempt(act: Callable[[], object]) -> str:
 
 def main() -> None:
     """Tries what the line on standard input says, and answers with one line of JSON."""
-    given = json.loads(sys.stdin.readline())
-    walls.die_with(given["parent"])
-    listed = acts(given)
-    standing = walls.raise_walls(given["walls"], memory=2**30, cpu=60, budget=60)
-    tried = {name: attempt(act) for name, act in listed.items()}
-    print(json.dumps({"walls": standing, "acts": tried}), flush=True)
+    request = json.loads(sys.stdin.readline())
+    walls.die_with(request["parent"])
+    all_acts = acts(request)
+    walls_up = walls.raise_walls(request["walls"], memory=2**30, cpu=60, budget=60)
+    outcomes = {name: attempt(act) for name, act in all_acts.items()}
+    print(json.dumps({"walls": walls_up, "acts": outcomes}), flush=True)
 
 
 if __name__ == "__main__":

@@ -39,12 +39,12 @@ class Trial:
         return tuple(name for name, end in self.acts.items() if end == "possible")
 
 
-def try_acts(wanted: Collection[str] = ALL) -> Trial:
+def try_acts(names: Collection[str] = ALL) -> Trial:
     """What a child process behind these walls can still do, to files and sockets made for that and to this process."""
     if sys.platform != "linux":
         raise ModelError("Acts behind the walls can be tried on Linux only; other systems have no such walls.")
     secret = secrets.token_hex(4)
-    held = ctypes.create_string_buffer(secret.encode(), 8)
+    buffer = ctypes.create_string_buffer(secret.encode(), 8)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fedkt-")))
         (folder / "mount").mkdir()
@@ -55,14 +55,14 @@ def try_acts(wanted: Collection[str] = ALL) -> Trial:
         local.bind(f"\0fedkt-{secret}")
         for each in (port, local):
             each.listen()
-        given = {
-            "walls": [name for name in WALLS if name in wanted],
+        request = {
+            "walls": [name for name in WALLS if name in names],
             "folder": str(folder),
             "parent": os.getpid(),
             "port": port.getsockname()[1],
             "socket": f"fedkt-{secret}",
             "program": shutil.which("true", path=os.defpath),
-            "address": ctypes.addressof(held),
+            "address": ctypes.addressof(buffer),
             "secret": secret,
         }
         child = stack.enter_context(
@@ -74,15 +74,15 @@ def try_acts(wanted: Collection[str] = ALL) -> Trial:
                 env={},
             )
         )
-        if HIDDEN in wanted:
+        if HIDDEN in names:
             stack.enter_context(memory_hidden())
         try:
-            said = json.loads(child.communicate(json.dumps(given).encode() + b"\n", timeout=60)[0])
+            reply = json.loads(child.communicate(json.dumps(request).encode() + b"\n", timeout=60)[0])
         except (ValueError, subprocess.TimeoutExpired) as reason:
             child.kill()
             raise ModelError(f"The child process that tries acts gave no answer: {type(reason).__name__}.") from reason
-    hidden = (HIDDEN,) if HIDDEN in wanted else ()
-    return Trial((*said["walls"], *hidden), said["acts"])
+    hidden = (HIDDEN,) if HIDDEN in names else ()
+    return Trial((*reply["walls"], *hidden), reply["acts"])
 
 
 def each_wall() -> dict[str, Trial]:

@@ -17,7 +17,7 @@ from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
-from fedkt.models.catalogue import ONLY_IMAGES, ONLY_NAMES_A_CLASS
+from fedkt.models.catalogue import MODELS
 from fedkt.plan.parts import (
     MAX_CLASSES,
     MAX_PARTIES,
@@ -30,14 +30,13 @@ from fedkt.plan.parts import (
     Text,
     VotingName,
 )
-from fedkt.plan.privacy import Privacy, rounded_budget, run_price
-from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.plan.privacy import Privacy, rounded_budget, run_price, run_releases
 from fedkt.system.files import open_plain
 
 if TYPE_CHECKING:
     from fedkt.algorithms import FedKT
     from fedkt.algorithms.voting import Voting
-    from fedkt.privacy import Price
+    from fedkt.privacy import Price, Release
 
 
 class Plan(Part):
@@ -114,13 +113,14 @@ class Plan(Part):
         """Refuse families that cannot do what the plan asks of them: somebody would find out when it trains."""
         chosen = self.models
         studying = {chosen.student or chosen.default, chosen.teacher, *chosen.parties.values()}
-        mute = sorted(ONLY_NAMES_A_CLASS & studying)
+        mute = sorted(name for name, each in MODELS.items() if name in studying and not each.probabilities)
         if self.voting_rule.background_class and mute:
             raise ValueError(
                 f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
                 "another family, or another voting"
             )
-        blind = sorted(ONLY_IMAGES & {chosen.default, chosen.final, *studying})
+        used = {chosen.default, chosen.final, *studying}
+        blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
         if blind and self.image is None:
             raise ValueError(
                 f"models: {blind[0]} reads images, and the agreed columns are no pixels. Choose another family, or "
@@ -216,16 +216,10 @@ class Plan(Part):
             keys=self.keys,
         )
 
-    def count_noise(self) -> GaussianCounts | None:
-        """The noise on a party's class counts at level L2; None without any."""
-        if self.privacy is None or self.privacy.count_sigma is None:
-            return None
-        return GaussianCounts(self.privacy.count_sigma)
-
     @property
-    def releases(self) -> int:
-        """How many releases one run of a party is at level L2: its students' labels, and its class counts."""
-        return self.partitions + self.voting_rule.class_counts
+    def releases(self) -> tuple[Release, ...]:
+        """All that one run of the server (L1), or of each party (L2), releases with noise."""
+        return run_releases(self)
 
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""

@@ -10,7 +10,8 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from fedkt.errors import ConfigurationError
 from fedkt.plan.parts import Part, Text
-from fedkt.privacy import Noise, check_level, make_noise
+from fedkt.privacy import Noise, Release, check_level, make_noise
+from fedkt.privacy.mechanisms import USUAL
 from fedkt.privacy.price import Adjacency
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Privacy(Part):
         return make_noise(self.mechanism, self.scale)
 
 
-def settled(
+def privacy_table(
     given: Mapping[str, Any],
     *,
     level: str,
@@ -81,7 +82,7 @@ def settled(
         from fedkt.algorithms.calibration import calibrated
         from fedkt.algorithms.fedkt import number_of_queries
 
-        asked.setdefault("mechanism", "gaussian")
+        asked.setdefault("mechanism", USUAL)
         found = calibrated(
             asked["mechanism"],
             level=level,
@@ -102,6 +103,13 @@ def settled(
         votes = partitions * number_of_queries(asked["queries"], public_rows)
         asked["count_sigma"] = count_noise(make_noise(asked["mechanism"], asked["scale"]), votes).sigma
     return asked
+
+
+def run_releases(plan: Plan) -> tuple[Release, ...]:
+    """All that one run releases with noise, for each owner of a budget."""
+    if plan.privacy is None:
+        return ()
+    return plan.algorithm().releases(public_rows=plan.public.rows, classes=len(plan.classes), parties=len(plan.parties))
 
 
 def run_price(plan: Plan) -> Price | None:

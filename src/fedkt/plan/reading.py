@@ -12,12 +12,12 @@ from pydantic import ValidationError
 
 from fedkt.algorithms.voting import VOTINGS, Consistent, Voting, make_voting
 from fedkt.data.schema import fit_schema
-from fedkt.data.table import names_its_label, read_table
+from fedkt.data.table import Table, names_its_label, read_table
 from fedkt.errors import ConfigurationError, PlanError
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.parts import faults_of
-from fedkt.plan.privacy import rounded_budget, settled
+from fedkt.plan.privacy import privacy_table, rounded_budget
 from fedkt.privacy.ledger import known_level
 from fedkt.system.files import open_plain
 
@@ -51,44 +51,30 @@ def make_plan(
 
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
     delta and budget (by default what one run costs). `rows` are the most that a party may say it has, for expert
-    voting. `settings` are teacher, student, final, epochs, seed and
-    min_parties.
+    voting. `settings` are teacher, student, final, epochs, seed and min_parties.
     """
     known_level(level)
-    for what, named in (("A key was", keys), ("Rows were", rows)):
-        strangers = [name for name in (named or {}) if name not in parties]
-        if strangers:
-            raise PlanError(f"{what} given for {strangers[0]!r}, which is not among the parties: {', '.join(parties)}.")
-    # Formats that do not name their label call it what we say; in the others it need not be there.
-    table = read_table(public, label=None if names_its_label(public) else label)
-    if label in categorical or label in ignore:
-        raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
+    check_members(parties, keys=keys or {}, rows=rows or {})
+    table = read_unlabelled(public, label, others=(*categorical, *ignore))
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
     models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
-    try:
-        rule = make_voting(voting)
-        cuts = partitions if partitions is not None else rule.partitions(level)
-        parts = subsets if subsets is not None else rule.subsets(level)
-        rule.check(level=level, partitions=cuts, subsets=parts)
-    except ConfigurationError as reason:
-        raise PlanError(f"The new plan: {reason}") from reason
-    noise = settled(
+    rule = known_voting(voting)
+    shape = check_shape(rule, level, partitions, subsets)
+    noise = privacy_table(
         privacy or {},
         level=level,
         public_rows=table.n_rows,
         classes=len(classes),
         parties=len(parties),
-        partitions=cuts,
-        subsets=parts,
         counts=rule.class_counts,
+        **shape,
     )
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "format": FORMAT,
         "task": task or label,
         "classes": list(classes),
         "level": level,
-        "partitions": cuts,
-        "subsets": parts,
+        **shape,
         "voting": rule.name,
         "privacy": noise,
         "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
@@ -97,8 +83,46 @@ def make_plan(
         "schema": schema.model_dump(mode="json"),
         **settings,
     }
-    plan = _validated(said, "The new plan")
+    plan = validate_plan(values, "The new plan")
     return plan if plan.privacy is None else with_budget(plan)
+
+
+def check_members(parties: Sequence[str], *, keys: Mapping[str, str], rows: Mapping[str, int]) -> None:
+    """Refuse a key or a number of rows for somebody who does not take part."""
+    for what, names in (("A key was", list(keys)), ("Rows were", list(rows))):
+        strangers = [name for name in names if name not in parties]
+        if strangers:
+            raise PlanError(f"{what} given for {strangers[0]!r}, which is not among the parties: {', '.join(parties)}.")
+
+
+def read_unlabelled(public: str | Path, label: str, *, others: Sequence[str]) -> Table:
+    """The public rows, among whose columns the label has no other part to play."""
+    # Formats that do not name their label call it what we say; in the others it need not be there.
+    table = read_table(public, label=None if names_its_label(public) else label)
+    if label in others:
+        raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
+    return table
+
+
+def known_voting(name: str) -> Voting:
+    """The voting of a new plan."""
+    try:
+        return make_voting(name)
+    except ConfigurationError as reason:
+        raise PlanError(f"The new plan: voting: {str(reason)[0].lower()}{str(reason)[1:]}") from reason
+
+
+def check_shape(voting: Voting, level: str, partitions: int | None, subsets: int | None) -> dict[str, int]:
+    """The partitions and subsets of a new plan, by default those of its voting; refused where they do not fit it."""
+    shape = {
+        "partitions": partitions if partitions is not None else voting.partitions(level),
+        "subsets": subsets if subsets is not None else voting.subsets(level),
+    }
+    try:
+        voting.check(level=level, **shape)
+    except ConfigurationError as reason:
+        raise PlanError(f"The new plan: {reason}") from reason
+    return shape
 
 
 def with_budget(plan: Plan) -> Plan:
@@ -132,7 +156,7 @@ def parse_plan(data: bytes, source: str) -> Plan:
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
         check_text(text, source)
-        said = tomllib.loads(text)
+        values = tomllib.loads(text)
     except UnicodeDecodeError as reason:
         raise PlanError(f"{source} is not UTF-8 text, so it is no plan.") from reason
     except RecursionError as reason:
@@ -145,37 +169,38 @@ def parse_plan(data: bytes, source: str) -> Plan:
             f"{source} is not TOML: {str(reason)[:200]}. Is it the plan? If so, ask for it again."
         ) from reason
     # True equals 1.
-    if type(said.get("format")) is not int or said["format"] != FORMAT:
+    if type(values.get("format")) is not int or values["format"] != FORMAT:
         raise PlanError(
-            f"{source}, format: got {repr(said.get('format'))[:80]}, this version of fedkt reads plans of format "
+            f"{source}, format: got {repr(values.get('format'))[:80]}, this version of fedkt reads plans of format "
             f"{FORMAT}. Use the version of fedkt that made the plan, or make a new plan."
         )
-    check_lengths(said, source)
-    return _validated(said, source)
+    check_lengths(values, source)
+    return validate_plan(values, source)
 
 
-def _validated(said: dict[str, Any], source: str) -> Plan:
-    level, voting = str(said.get("level", "L0")), _voting_in(said)
-    said.setdefault("partitions", voting.partitions(level))
-    said.setdefault("subsets", voting.subsets(level))
+def validate_plan(values: dict[str, Any], source: str) -> Plan:
+    """The plan with these values, each of them checked."""
+    level, voting = str(values.get("level", "L0")), named_voting(values)
+    values.setdefault("partitions", voting.partitions(level))
+    values.setdefault("subsets", voting.subsets(level))
     try:
         # By way of JSON: strict, but lists may be tuples. Dates and infinities have no JSON and no place in a plan.
-        text = json.dumps(said, allow_nan=False)
+        text = json.dumps(values, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as reason:
         raise PlanError(f"{source}: {reason}. A plan has texts, whole numbers, finite decimals and lists.") from reason
     try:
         return Plan.model_validate_json(text, strict=True)
     except ValidationError as reason:
-        raise PlanError(_in_words(reason, source)) from reason
+        raise PlanError(_fault_words(reason, source)) from reason
 
 
-def _voting_in(said: dict[str, Any]) -> Voting:
+def named_voting(values: dict[str, Any]) -> Voting:
     """The voting that a plan names, for its defaults; one that there is not is refused with all other faults."""
-    name = said.get("voting", Consistent.name)
+    name = values.get("voting", Consistent.name)
     return VOTINGS[name]() if isinstance(name, str) and name in VOTINGS else Consistent()
 
 
-def _in_words(reason: ValidationError, source: str) -> str:
+def _fault_words(reason: ValidationError, source: str) -> str:
     """The first few faults: file, key, what was got, what is wanted."""
     faults = []
     for key, kind, words in faults_of(reason):

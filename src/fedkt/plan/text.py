@@ -208,11 +208,10 @@ def promised(plan: Plan) -> list[str]:
             "ledger before a vote is read, and what the budget does not cover is refused before anything is trained."
         ),
     ]
-    noise = plan.count_noise()
-    if noise is not None:
+    if plan.privacy.count_sigma is not None:
         lines += _wrapped(
-            f"With them every party's class counts leave, with Gaussian noise (sigma {noise.sigma:.4g} rows). They are "
-            "in this price."
+            f"With them every party's class counts leave, with Gaussian noise (sigma {plan.privacy.count_sigma:.4g} "
+            "rows). They are in this price."
         )
     if plan.level == "L2":
         lines += _wrapped(

@@ -7,7 +7,8 @@ from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.ledger import LEVELS, UNITS, Ledger, check_level
 from fedkt.privacy.mechanisms import NOISES, make_noise
-from fedkt.privacy.price import Noise, Price, Release
+from fedkt.privacy.noise import Noise
+from fedkt.privacy.price import Price, Release
 from fedkt.privacy.statement import Statement, statement
 
 __all__ = [

@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.noise import BLOCK
-from fedkt.privacy.price import Floats, Noise, Price
-from fedkt.privacy.stream import Source
+from fedkt.privacy.noise import BLOCK, Noise
+from fedkt.privacy.price import Price
+from fedkt.privacy.stream import Floats, Source
 from fedkt.votes import NO_VOTE, winners
 
 Fault = Literal["none", "double-sensitivity"]
@@ -62,7 +61,7 @@ class Audit:
 def neighbours(noise: Noise | None, voters: int, classes: int) -> tuple[Floats, Floats]:
     """The counts of two votes that differ in one voter, as near to a tie as they can be: 26 to 25 and 25 to 26.
 
-    confident-gaussian also tells whether the winner reached its threshold: there the pair that tells most is taken.
+    A noise that also tells whether it answers hangs on more than the gap: there the pair that tells most is taken.
     """
 
     def split(first: int) -> tuple[Floats, Floats]:
@@ -72,7 +71,7 @@ def neighbours(noise: Noise | None, voters: int, classes: int) -> tuple[Floats, 
         return votes[0], votes[1]
 
     nearest = voters - voters // 2
-    if not isinstance(noise, ConfidentGaussian):
+    if noise is None or noise.has_win_probability:
         return split(nearest)
     return max((split(first) for first in range(nearest, voters + 1)), key=lambda pair: divergence(noise, *pair))
 
@@ -83,7 +82,7 @@ def divergence(noise: Noise, first: Floats, second: Floats) -> float:
     return float(np.append(shares, 1 - min(1.0, shares.sum())) @ log_ratios(noise, first, second))
 
 
-def audit(
+def attack(
     claim: Price,
     *,
     rng: Source,
@@ -129,10 +128,10 @@ def outcome_shares(noise: Noise | None, votes: Floats) -> Floats:
     if noise is None:
         best = votes == votes.max()
         return np.asarray(best / best.sum())
-    probabilities = getattr(noise, "class_probabilities", None)
+    probabilities = noise.class_probabilities(votes)
     if probabilities is not None:
-        return np.asarray(probabilities(votes))
-    if len(votes) > 2:
+        return np.asarray(probabilities)
+    if len(votes) > 2 or not noise.has_win_probability:
         raise ConfigurationError(f"{noise.name} noise can be audited with two classes only: it gives no probabilities.")
     gap = votes[1] - votes[0]
     return np.array([float(noise.win_probability(-gap)), float(noise.win_probability(gap))])
@@ -146,18 +145,18 @@ def score(noise: Noise | None, votes: Floats, queries: int, trials: int, evidenc
         number = min(step, trials - start)
         labels = releases(noise, votes, queries, number, rng)
         # Class −1, no answer, reads the last entry. Past the cap nothing is answered, in either world: no evidence.
-        told = evidence[labels]
-        if isinstance(noise, ConfidentGaussian):
+        ratios = evidence[labels]
+        if noise is not None and noise.most_answers is not None:
             answered = labels != NO_VOTE
-            told = np.where(np.cumsum(answered, axis=1) - answered < noise.answers, told, 0.0)
-        scores[start : start + number] = told.sum(axis=1)
+            ratios = np.where(np.cumsum(answered, axis=1) - answered < noise.most_answers, ratios, 0.0)
+        scores[start : start + number] = ratios.sum(axis=1)
     # Sums of the same terms in another order differ in the last digits: they are one score.
     return np.round(scores, 9)
 
 
 def releases(noise: Noise | None, votes: Floats, queries: int, number: int, rng: Source) -> NDArray[np.int64]:
     """So many releases of `queries` labels each, through the mechanism's own door."""
-    if isinstance(noise, ConfidentGaussian):
+    if noise is not None and noise.most_answers is not None:
         one = np.broadcast_to(votes, (queries, len(votes)))
         # Its cap on answers holds per call.
         return np.stack([noise.labels(one, rng) for _ in range(number)])

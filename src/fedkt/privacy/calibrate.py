@@ -10,8 +10,9 @@ import numpy as np
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.accountant import check_accountants, check_delta, price
-from fedkt.privacy.mechanisms import NOISES, make_noise, parameters
-from fedkt.privacy.price import Noise, Release, Unit
+from fedkt.privacy.mechanisms import calibrated_alone, noise_class
+from fedkt.privacy.noise import Noise
+from fedkt.privacy.price import Release, Unit
 
 TOLERANCE = 1e-4
 """How much more noise than necessary a calibration may return, relative to its scale."""
@@ -23,20 +24,9 @@ TRIALS = 400_000
 
 def _by_amount(mechanism: str, queries: int, fixed: Mapping[str, float]) -> Callable[[float], Noise]:
     """The noise as a function of one number, its amount: the more of it, the more private."""
-    names = parameters(mechanism)
-    if mechanism == "confident-gaussian":
-        if set(fixed) != {"threshold", "answers"}:
-            raise ConfigurationError(
-                "confident-gaussian noise is calibrated for a given `threshold` and number of `answers`; "
-                f"got {', '.join(sorted(fixed)) or 'neither'}. Give both (--threshold and --answers)."
-            )
-        # Tests and answers then cost the same: k/σ_test² = 2·answers/σ².
-        ratio = math.sqrt(queries / (2 * min(queries, fixed["answers"])))
-        return lambda amount: make_noise(mechanism, {**fixed, "sigma": amount, "sigma_test": amount * ratio})
-    if fixed or len(names) != 1:
-        raise ConfigurationError(f"{mechanism} noise has only its scale ({', '.join(names)}): leave `fixed` out.")
-    inverse = mechanism in ("laplace", "gumbel")
-    return lambda amount: make_noise(mechanism, {names[0]: 1 / amount if inverse else amount})
+    build = partial(noise_class(mechanism).of_amount, queries=queries, fixed=fixed)
+    build(1.0)  # what is fixed is refused here, once, where it does not fit
+    return build
 
 
 def _least(fits: Callable[[float], bool], start: float, what: str) -> float:
@@ -75,7 +65,7 @@ def smallest_noise(
 ) -> Noise:
     """The least noise whose price is at most ε, within 1 in 10,000 of its scale; price(result) ≤ ε was checked.
 
-    confident-gaussian needs `fixed={"threshold": …, "answers": …}`; tests and answers then get half the price each.
+    A noise with parameters that nobody can find for it needs them as `fixed={"threshold": …, "answers": …}`.
     """
     delta, names = check_delta(delta), check_accountants(accountants)
     if not (math.isfinite(epsilon) and epsilon > 0):
@@ -144,14 +134,14 @@ def chance_right(noise: Noise, votes: Sequence[int]) -> float:
     """
     counts = np.asarray(votes, dtype=np.float64)
     right = counts == counts.max()
-    if len(counts) == 2 and not right.all() and noise.name != "confident-gaussian":
+    if len(counts) == 2 and not right.all() and noise.has_win_probability:
         return float(noise.win_probability(abs(counts[1] - counts[0])))
-    probabilities = getattr(noise, "class_probabilities", None)
+    probabilities = noise.class_probabilities(counts)
     if probabilities is not None:
-        return min(1.0, float(probabilities(counts)[right].sum()))
+        return min(1.0, float(probabilities[right].sum()))
     rng = np.random.default_rng(20210819)
-    drawn = noise.labels(np.broadcast_to(counts, (TRIALS, len(counts))), rng)
-    return float(np.isin(drawn, np.flatnonzero(right)).mean())
+    labels = noise.labels(np.broadcast_to(counts, (TRIALS, len(counts))), rng)
+    return float(np.isin(labels, np.flatnonzero(right)).mean())
 
 
 def noise_for_chance(mechanism: str, votes: Sequence[int], chance: float) -> Noise:
@@ -181,20 +171,18 @@ def best_mechanism(
     unit: Unit = "party",
     abstentions: bool = False,
     accountants: Iterable[str] | None = None,
-    mechanisms: Iterable[str] = ("laplace", "gaussian", "gumbel"),
+    mechanisms: Iterable[str] | None = None,
 ) -> list[tuple[str, Noise, float]]:
     """Each mechanism at its least noise for the budget, with its chance of the right label, best first.
 
     The chance is that of a query whose winner is `margin` votes ahead of every other class: the hardest counts with
-    that margin, and a public figure. confident-gaussian is left out, because it also chooses what to answer.
+    that margin, and a public figure. By default all noises are compared that an ε fixes entirely.
     """
     if not 0 < margin <= voters:
         raise ConfigurationError(f"The margin is a number of votes from 1 to {voters} (the voters), got {margin!r}.")
     votes = [margin] + [0] * (classes - 1)
     found = []
-    for mechanism in mechanisms:
-        if mechanism not in NOISES:
-            parameters(mechanism)
+    for mechanism in calibrated_alone() if mechanisms is None else mechanisms:
         noise = smallest_noise(
             mechanism,
             epsilon=epsilon,

@@ -11,19 +11,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.gaussian import gaussian_class_probabilities
-from fedkt.privacy.noise import BLOCK, counts, finite, one_row, orders_above_one, positive
-from fedkt.privacy.price import Floats
-from fedkt.privacy.stream import Source
+from fedkt.privacy.noise import (
+    BLOCK,
+    GaussianAnswers,
+    Noise,
+    counts,
+    one_row,
+    orders_above_one,
+    parameter,
+    positive,
+)
+from fedkt.privacy.stream import Floats, Source
 from fedkt.votes import NO_VOTE
 
 
 @dataclass(frozen=True)
-class ConfidentGaussian:
+class ConfidentGaussian(Noise):
     """A row is answered if its largest count + N(0, σ_test²) reaches the threshold, then with N(0, σ²) on each count.
 
     At most `answers` rows of one call of `labels` are answered, in row order; the cap is fixed before any vote is
     read. Which rows are answered is part of what is released and is paid for by the tests.
     """
+
+    name = "confident-gaussian"
+    about = "an answer only where the largest count + N(0, σ_test²) reaches a threshold; N(0, σ²) on it"
+    safer_if_larger = ("sigma_test", "sigma")
+    diagnosis = "renyi"
 
     threshold: float
     sigma_test: float
@@ -31,7 +44,7 @@ class ConfidentGaussian:
     answers: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threshold", finite(self.name, "threshold", self.threshold))
+        object.__setattr__(self, "threshold", parameter(self.name, "threshold", self.threshold))
         object.__setattr__(self, "sigma_test", positive(self.name, "sigma_test", self.sigma_test))
         object.__setattr__(self, "sigma", positive(self.name, "sigma", self.sigma))
         cap = positive(self.name, "answers", self.answers)
@@ -39,20 +52,30 @@ class ConfidentGaussian:
             raise ConfigurationError(f"The answers of {self.name} noise are a whole number, got {self.answers!r}.")
         object.__setattr__(self, "answers", int(cap))
 
-    @property
-    def name(self) -> str:
-        """The name in the catalogue."""
-        return "confident-gaussian"
+    @classmethod
+    def of_amount(
+        cls, amount: float, *, queries: int = 1, fixed: Mapping[str, float] | None = None
+    ) -> ConfidentGaussian:
+        """The noise of a given threshold and cap whose answers have σ = amount, and tests that cost the same in all."""
+        known = fixed or {}
+        if set(known) != set(cls.given()):
+            raise ConfigurationError(
+                f"{cls.name} noise is calibrated for a given `threshold` and number of `answers`; "
+                f"got {', '.join(sorted(known)) or 'neither'}. Give both (--threshold and --answers)."
+            )
+        # Tests and answers then cost the same: k/σ_test² = 2·answers/σ².
+        ratio = math.sqrt(queries / (2 * min(queries, known["answers"])))
+        return cls(**{**known, "sigma": amount, "sigma_test": amount * ratio})  # type: ignore[arg-type]
 
     @property
-    def scale(self) -> Mapping[str, float]:
-        """Threshold, the two standard deviations, and the cap on answers."""
-        return {
-            "threshold": self.threshold,
-            "sigma_test": self.sigma_test,
-            "sigma": self.sigma,
-            "answers": self.answers,
-        }
+    def spread(self) -> float:
+        """σ of the answers."""
+        return self.sigma
+
+    @property
+    def most_answers(self) -> int:
+        """The cap on answers."""
+        return self.answers
 
     def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each answered row, NO_VOTE for the others and for all rows after the last answer."""
@@ -85,10 +108,6 @@ class ConfidentGaussian:
         passed = ndtr((one_row(votes).max() - self.threshold) / self.sigma_test)
         return np.asarray(passed * gaussian_class_probabilities(votes, self.sigma))
 
-    def pure(self) -> float:
-        """Infinite: Gaussian noise has no pure guarantee."""
-        return math.inf
-
     def rdp(self, orders: ArrayLike) -> Floats:
         """One tested and answered query: α/(2σ_test²) + α/σ².
 
@@ -114,3 +133,20 @@ class ConfidentGaussian:
         the steps are chosen as one goes (Smith and Thakurta 2022, fully adaptive composition of Gaussian DP).
         """
         return math.sqrt(queries / self.sigma_test**2 + 2 * min(queries, self.answers) / self.sigma**2)
+
+    def squared_mu(self, queries: int) -> float:
+        """μ² of all tests and answers: their own, since both are Gaussian."""
+        return self.gdp_of(queries) ** 2
+
+    def gaussian_answers(self, queries: int) -> tuple[GaussianAnswers, ...]:
+        """A test of every query, and winners up to the cap."""
+        return (
+            GaussianAnswers(queries, 1 / self.sigma_test, yes_or_no=True),
+            GaussianAnswers(min(queries, self.answers), math.sqrt(2) / self.sigma, yes_or_no=False),
+        )
+
+    def cost_of_votes(self, votes: ArrayLike, orders: ArrayLike) -> Floats:
+        """The Rényi bound of one call on these votes: tests, and answers up to the cap."""
+        from fedkt.privacy.gnmax import confident_rdp
+
+        return confident_rdp(votes, self, orders)

@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike
 from fedkt.errors import PrivacyError
 from fedkt.privacy.accountant import check_delta, rdp
 from fedkt.privacy.accountant.together import price_together
-from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.gaussian import Gaussian
-from fedkt.privacy.laplace import Laplace
-from fedkt.privacy.noise import counts
-from fedkt.privacy.price import Floats, Noise, Release, Unit
+from fedkt.privacy.mechanisms import NOISES
+from fedkt.privacy.noise import Noise, counts
+from fedkt.privacy.price import Release, Unit
+from fedkt.privacy.stream import Floats
 
 CONFIDENTIAL = "confidential: depends on the private votes, do not publish"
 EIGHT = np.arange(1.0, 9.0)
@@ -74,15 +73,16 @@ def moments(votes: ArrayLike, gamma: float, orders: ArrayLike) -> Floats:
     return np.asarray(total)
 
 
-def _convert(votes: ArrayLike, gamma: float, delta: float, orders: Floats) -> float:
-    return float(np.min((moments(votes, gamma, orders) - math.log(delta)) / orders))
+def _best_moment(votes: ArrayLike, noise: Noise, delta: float, orders: Floats) -> float:
+    return float(np.min((noise.cost_of_votes(votes, orders) - math.log(delta)) / orders))
 
 
 def check_diagnosed(noise: Noise) -> None:
     """Refuse, in words, a noise that nobody has a data-dependent ε for."""
-    if not isinstance(noise, (Laplace, ConfidentGaussian)) and type(noise) is not Gaussian:
+    if noise.diagnosis is None:
+        *most, last = (name for name, each in NOISES.items() if each.diagnosis is not None)
         raise PrivacyError(
-            "The data-dependent ε is for votes with laplace, gaussian or confident-gaussian noise, "
+            f"The data-dependent ε is for votes with {', '.join(most)} or {last} noise, "
             f"got {noise.name}. Use the data-independent price."
         )
 
@@ -97,18 +97,16 @@ def diagnose(votes: ArrayLike, noise: Noise, delta: float, *, unit: Unit = "part
     check_diagnosed(noise)
     delta, known = check_delta(delta), counts(votes)
     queries = len(known)
-    if not isinstance(noise, Laplace):
-        return Diagnostic(_gaussian(known, noise, delta, unit, partitions), None, delta, queries, unit)
+    if noise.diagnosis == "renyi":
+        return Diagnostic(_by_orders(known, noise, delta, unit, partitions), None, delta, queries, unit)
     if queries == 0:
         return Diagnostic(0.0, 0.0, delta, 0, unit)
-    every = min(_convert(votes, noise.gamma, delta, MOMENTS), queries * noise.pure())
-    return Diagnostic(every, _convert(votes, noise.gamma, delta, EIGHT), delta, queries, unit)
+    every = min(_best_moment(votes, noise, delta, MOMENTS), queries * noise.pure())
+    return Diagnostic(every, _best_moment(votes, noise, delta, EIGHT), delta, queries, unit)
 
 
-def _gaussian(votes: Floats, noise: Noise, delta: float, unit: Unit, partitions: int) -> float:
-    """The ε of Gaussian noise on these votes, never above what it is on any: both bound the same release."""
-    from fedkt.privacy import gnmax
-
+def _by_orders(votes: Floats, noise: Noise, delta: float, unit: Unit, partitions: int) -> float:
+    """The ε on these votes by Rényi bounds, never above what it is on any: both bound the same release."""
     if len(votes) == 0:
         return 0.0
     if partitions < 1 or len(votes) % partitions:
@@ -118,10 +116,7 @@ def _gaussian(votes: Floats, noise: Noise, delta: float, unit: Unit, partitions:
     orders = rdp.orders()[::SOME_ORDERS]
     total = np.zeros(len(orders))
     for call in calls:
-        if isinstance(noise, ConfidentGaussian):
-            total += gnmax.confident(call, noise, orders)
-        else:
-            total += gnmax.winners(call, noise.scale["sigma"], orders)
+        total += noise.cost_of_votes(call, orders)
     # With three classes no accountant asks how many voters there are, and what bounds three bounds two.
     whatever = Release(noise, calls.shape[1], 1, max(3, votes.shape[1]), unit)
     return min(rdp.from_orders(orders, total, delta), price_together([whatever] * partitions, delta).epsilon)

@@ -7,14 +7,18 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from fedkt.errors import PrivacyError
+from fedkt.errors import ConfigurationError, PrivacyError
+from fedkt.privacy.mechanisms import make_noise
+from fedkt.privacy.noise import Noise
 from fedkt.privacy.price import Adjacency, Release, Unit
+from fedkt.privacy.stream import Floats, Source
 
 MAX_WORDS = 500
 """The longest text in one field."""
@@ -23,9 +27,9 @@ FIRST = "0" * 64
 """The digest before the first entry."""
 
 
-def canonical(said: Mapping[str, Any]) -> bytes:
+def canonical(fields: Mapping[str, Any]) -> bytes:
     """The one way to write these values: sorted keys, no spaces, ASCII, floats as `repr`, nothing infinite."""
-    return json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
 def whole(what: str, value: Any, least: int) -> int:
@@ -35,7 +39,7 @@ def whole(what: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def words(what: str, value: Any, *, empty: bool = False) -> str:
+def line_of_text(what: str, value: Any, *, empty: bool = False) -> str:
     """The text, refused where it is too long, empty or not printable: a name that looks like another is another."""
     if not isinstance(value, str) or len(value) > MAX_WORDS or not value.isprintable() or value != value.strip():
         raise PrivacyError(
@@ -61,50 +65,111 @@ def digest_or(what: str, value: Any, other: str) -> str:
     raise PrivacyError(f"{what} must be a SHA-256 of 64 hexadecimal digits, got {str(value)[:80]!r}.")
 
 
+@dataclass(frozen=True)
+class UnknownNoise(Noise):
+    """A noise that a ledger tells of and that nobody would agree on today: it has a name and a scale, and no price."""
+
+    about = "a noise of another version"
+
+    mechanism: str
+    figures: tuple[tuple[str, float], ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """As the ledger names it."""
+        return self.mechanism
+
+    @property
+    def scale(self) -> Mapping[str, float]:
+        """As the ledger has it."""
+        return dict(self.figures)
+
+    @property
+    def spread(self) -> float:
+        """Unknown."""
+        return math.nan
+
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
+        """Refused: nothing is released with a noise that nobody knows."""
+        raise PrivacyError(f"There is no noise {self.name!r}; nothing is released.")
+
+    def rdp(self, orders: ArrayLike) -> Floats:
+        """Infinite."""
+        return np.full(np.shape(orders), math.inf)
+
+
+def release_fields(release: Release) -> dict[str, Any]:
+    """What a ledger writes down about a release."""
+    return {
+        "purpose": release.purpose,
+        "mechanism": release.noise.name,
+        "scale": release.noise.scale,
+        "queries": release.queries,
+        "voters": release.voters,
+        "classes": release.classes,
+        "unit": release.unit,
+        "adjacency": release.adjacency,
+        "abstentions": release.abstentions,
+    }
+
+
+def release_from(figures: Mapping[str, Any]) -> Release:
+    """The release that these fields describe, refused where they make no sense."""
+    line_of_text("purpose", figures["purpose"], empty=True)
+    line_of_text("mechanism", figures["mechanism"])
+    given = figures["scale"]
+    if not isinstance(given, Mapping) or len(given) > 16:
+        raise PrivacyError(f"scale must map at most 16 names to numbers, got {str(given)[:80]}.")
+    scale = {line_of_text("a name in scale", name): finite(f"scale {name!r}", x) for name, x in given.items()}
+    least = {"queries": 0, "voters": 1, "classes": 2}
+    rest: dict[str, Any] = {what: whole(what, figures[what], least[what]) for what in least}
+    for what, choices in (("unit", get_args(Unit)), ("adjacency", get_args(Adjacency))):
+        if figures[what] not in choices:
+            raise PrivacyError(f"{what} must be one of {', '.join(choices)}; got {str(figures[what])[:80]!r}.")
+    if not isinstance(figures["abstentions"], bool):
+        raise PrivacyError(f"abstentions must be true or false, got {str(figures['abstentions'])[:80]}.")
+    noise: Noise
+    try:
+        noise = make_noise(figures["mechanism"], scale, counts=True)
+    except ConfigurationError:
+        noise = UnknownNoise(figures["mechanism"], tuple(sorted(scale.items())))
+    rest |= {what: figures[what] for what in ("unit", "adjacency", "abstentions", "purpose")}
+    return Release(noise, **rest)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What is about to be released, in public figures: the fields of an entry that its writer chooses."""
+    """Whose budget a release comes from, and under which plan: what an entry's writer chooses."""
 
     who: str
-    """Whose budget it comes from: a party's name, or "server". Entries with the same `who` compose."""
-    purpose: str
-    mechanism: str
-    scale: Mapping[str, float]
-    queries: int
-    voters: int
-    classes: int
-    unit: Unit
-    adjacency: Adjacency = "replace-one"
-    abstentions: bool = False
+    """A party's name, or "server". Entries with the same `who` compose."""
+    release: Release
     plan: str = ""
     """The digest of the plan it was released under; empty where there is none."""
 
     def __post_init__(self) -> None:
-        words("who", self.who)
-        words("purpose", self.purpose, empty=True)
-        words("mechanism", self.mechanism)
-        if not isinstance(self.scale, Mapping) or len(self.scale) > 16:
-            raise PrivacyError(f"scale must map at most 16 names to numbers, got {str(self.scale)[:80]}.")
-        scale = {words("a name in scale", name): finite(f"scale {name!r}", x) for name, x in self.scale.items()}
-        object.__setattr__(self, "scale", scale)
-        for what, least in (("queries", 0), ("voters", 1), ("classes", 2)):
-            object.__setattr__(self, what, whole(what, getattr(self, what), least))
-        for what, choices in (("unit", get_args(Unit)), ("adjacency", get_args(Adjacency))):
-            if getattr(self, what) not in choices:
-                raise PrivacyError(
-                    f"{what} must be one of {', '.join(choices)}; got {str(getattr(self, what))[:80]!r}."
-                )
-        if not isinstance(self.abstentions, bool):
-            raise PrivacyError(f"abstentions must be true or false, got {str(self.abstentions)[:80]}.")
+        line_of_text("who", self.who)
+        # As it will be read again: what a file cannot tell of a noise is nothing that a price may rest on.
+        object.__setattr__(self, "release", release_from(release_fields(self.release)))
         digest_or("plan", self.plan, "")
 
     @classmethod
-    def of(cls, release: Release, *, who: str, purpose: str, plan: str = "") -> Spending:
-        """The spending of a release."""
-        noise = release.noise
-        public = ("queries", "voters", "classes", "unit", "adjacency", "abstentions")
-        figures = {what: getattr(release, what) for what in public}
-        return cls(who=who, purpose=purpose, mechanism=noise.name, scale=noise.scale, plan=plan, **figures)
+    def read(cls, fields: Mapping[str, Any]) -> Self:
+        """What the fields of a line say."""
+        own = {name: value for name, value in fields.items() if name not in RELEASE_FIELDS}
+        return cls(**own, release=release_from(fields))
+
+    def is_same(self, other: Spending) -> bool:
+        """Whether this is that very release, purpose included."""
+        return Spending.as_dict(self) == Spending.as_dict(other)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields of a line."""
+        scale = {name: float(value) for name, value in sorted(self.release.noise.scale.items())}
+        return {"who": self.who, **release_fields(self.release), "scale": scale, "plan": self.plan}
+
+
+RELEASE_FIELDS = {"purpose", "mechanism", "scale", "queries", "voters", "classes", "unit", "adjacency", "abstentions"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,20 +191,26 @@ class Entry(Spending):
         super().__post_init__()
         for what in ("number", "together"):
             object.__setattr__(self, what, whole(what, getattr(self, what), 1))
-        words("time", self.time)
+        line_of_text("time", self.time)
         digest_or("previous", self.previous, FIRST)
         digest_or("digest", self.digest, FIRST)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, `together` included."""
+        chain = {name: getattr(self, name) for name in CHAIN_FIELDS}
+        return {**super().as_dict(), **chain}
 
     @property
     def line(self) -> bytes:
         """The entry as it stands in the file."""
-        said = dict(vars(self))
+        fields = self.as_dict()
         if self.together == 1:
-            del said["together"]
-        return canonical(said) + b"\n"
+            del fields["together"]
+        return canonical(fields) + b"\n"
 
 
-ENTRY_FIELDS = {field.name for field in fields(Entry)}
+CHAIN_FIELDS = ("number", "time", "previous", "digest", "together")
+ENTRY_FIELDS = {"who", "plan", *RELEASE_FIELDS, *CHAIN_FIELDS}
 
 
 def entries_after(last: Entry | None, spendings: Sequence[Spending]) -> list[Entry]:
@@ -151,29 +222,31 @@ def entries_after(last: Entry | None, spendings: Sequence[Spending]) -> list[Ent
 
 
 def _entry_after(last: Entry | None, spending: Spending, together: int) -> Entry:
-    said: dict[str, Any] = {field.name: getattr(spending, field.name) for field in fields(Spending)}
-    said["number"] = last.number + 1 if last else 1
-    said["time"] = datetime.now(UTC).isoformat(timespec="seconds")
-    said["previous"] = last.digest if last else FIRST
+    chain: dict[str, Any] = {
+        "number": last.number + 1 if last else 1,
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "previous": last.digest if last else FIRST,
+    }
     if together > 1:
-        said["together"] = together
-    return Entry(**said, digest=hashlib.sha256(canonical(said)).hexdigest())
+        chain["together"] = together
+    digest = hashlib.sha256(canonical({**spending.as_dict(), **chain})).hexdigest()
+    return Entry(who=spending.who, release=spending.release, plan=spending.plan, **chain, digest=digest)
 
 
-def entry_from(said: Any, line: bytes, last: Entry | None) -> Entry:
+def entry_from(fields: Any, line: bytes, last: Entry | None) -> Entry:
     """The entry that a parsed line holds, refused unless it is, to the byte, what would have been written there."""
-    if not isinstance(said, dict) or set(said) | {"together"} != ENTRY_FIELDS:
-        odd = sorted(ENTRY_FIELDS ^ (set(said) | {"together"})) if isinstance(said, dict) else []
+    if not isinstance(fields, dict) or set(fields) | {"together"} != ENTRY_FIELDS:
+        odd = sorted(ENTRY_FIELDS ^ (set(fields) | {"together"})) if isinstance(fields, dict) else []
         raise PrivacyError(
             f"the fields are not those of an entry (missing or unknown: {', '.join(odd)[:200] or 'all'})"
         )
-    entry = Entry(**said)
+    entry = Entry.read(fields)
     number, previous = (last.number + 1, last.digest) if last else (1, FIRST)
     if entry.number != number:
         raise PrivacyError(f"entry {number} belongs here, got entry {entry.number}")
     if entry.previous != previous:
         raise PrivacyError("the digest of the entry before does not fit: a line was changed, removed or moved")
-    del said["digest"]
-    if entry.digest != hashlib.sha256(canonical(said)).hexdigest() or entry.line != line:
+    rest = {name: value for name, value in fields.items() if name != "digest"}
+    if entry.digest != hashlib.sha256(canonical(rest)).hexdigest() or entry.line != line:
         raise PrivacyError("its own digest does not fit: the line was changed")
     return entry

@@ -6,16 +6,18 @@ And the same noise on counts that are themselves released, as they are after it:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import PrivacyError
-from fedkt.privacy.noise import noisy_winners, one_row, orders_above_one, positive
-from fedkt.privacy.price import Floats
-from fedkt.privacy.stream import Source
+from fedkt.privacy.noise import GaussianAnswers, Noise, noisy_winners, one_row, orders_above_one, positive
+from fedkt.privacy.stream import Floats, Source
+
+LARGEST_MU = 100.0
+"""Beyond, nobody is protected (ε above 5,000) and a privacy loss distribution takes too long."""
 
 
 def gaussian_class_probabilities(votes: ArrayLike, sigma: float) -> Floats:
@@ -36,23 +38,25 @@ def gaussian_class_probabilities(votes: ArrayLike, sigma: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Noise):
     """N(0, σ²) on each count; the label is the largest noisy count."""
 
+    name = "gaussian"
+    about = "N(0, σ²) on every count"
+    safer_if_larger = ("sigma",)
+    has_win_probability = True
+    diagnosis = "renyi"
+
     sigma: float
+    """The standard deviation, in votes."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", positive(self.name, "sigma", self.sigma))
 
     @property
-    def name(self) -> str:
-        """The name in the catalogue."""
-        return "gaussian"
-
-    @property
-    def scale(self) -> Mapping[str, float]:
-        """σ, the standard deviation in votes."""
-        return {"sigma": self.sigma}
+    def spread(self) -> float:
+        """σ itself."""
+        return self.sigma
 
     def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each row of votes, also of rows nobody voted on."""
@@ -71,13 +75,33 @@ class Gaussian:
         """The probability of each class for the counts of one query, by quadrature."""
         return gaussian_class_probabilities(votes, self.sigma)
 
-    def pure(self) -> float:
-        """Infinite: Gaussian noise has no pure guarantee."""
-        return math.inf
-
     def rdp(self, orders: ArrayLike) -> Floats:
         """α/σ²: a moved vote shifts the counts by √2 in length, α·√2²/(2σ²) (Mironov 2017, Proposition 7)."""
         return orders_above_one(orders) / self.sigma**2
+
+    def gdp_of(self, queries: int) -> float:
+        """√(2k)/σ: a moved vote shifts a query's counts by √2 in length, so one query is √2/σ-GDP."""
+        return math.sqrt(2 * queries) / self.sigma
+
+    def loss_distribution(self, queries: int) -> Any:
+        """k Gaussian mechanisms of sensitivity √2 compose to one of sensitivity √(2k)."""
+        mu = self.gdp_of(queries)
+        if not mu < LARGEST_MU:
+            return None
+        from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+        # The loss is N(μ²/2, μ²), truncated near ten standard deviations: a step of μ/200 makes some 4,000 points.
+        return from_gaussian_mechanism(1 / mu, value_discretization_interval=mu / 200)
+
+    def gaussian_answers(self, queries: int) -> tuple[GaussianAnswers, ...]:
+        """The winners."""
+        return (GaussianAnswers(queries, math.sqrt(2) / self.sigma, yes_or_no=False),)
+
+    def cost_of_votes(self, votes: ArrayLike, orders: ArrayLike) -> Floats:
+        """The Rényi bounds of PATE (2018) for these votes."""
+        from fedkt.privacy.gnmax import winners_rdp
+
+        return winners_rdp(votes, self.sigma, orders)
 
 
 @dataclass(frozen=True)
@@ -88,10 +112,11 @@ class GaussianCounts(Gaussian):
     counts of one vote bounds these. What is exact for the name of the winner alone (`win_probability`) is not for them.
     """
 
-    @property
-    def name(self) -> str:
-        """The name in the catalogue."""
-        return "gaussian-counts"
+    name = "gaussian-counts"
+    about = "N(0, σ²) on every count, and the counts themselves are released"
+    for_votes = False
+    has_win_probability = False
+    diagnosis = None  # type: ignore[assignment]
 
     def counts(self, numbers: ArrayLike, rng: Source) -> tuple[int, ...]:
         """The noisy counts, rounded, and none below zero: what is done to noisy numbers costs nothing."""
@@ -110,3 +135,11 @@ class GaussianCounts(Gaussian):
     def class_probabilities(self, votes: ArrayLike) -> Floats:
         """Refused: more than a winner is released."""
         raise PrivacyError("Counts are released themselves; they have no probability to win.")
+
+    def gaussian_answers(self, queries: int) -> tuple[GaussianAnswers, ...]:
+        """None: the numbers themselves are out."""
+        return ()
+
+    def cost_of_votes(self, votes: ArrayLike, orders: ArrayLike) -> Floats:
+        """Refused: counts are no votes."""
+        raise PrivacyError("This noise is for counts that are released themselves, not for votes.")

@@ -36,7 +36,7 @@ from scipy.special import log_ndtr
 
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.noise import counts, orders_above_one
-from fedkt.privacy.price import Floats
+from fedkt.privacy.stream import Floats
 
 ROUNDING = 2.0**-49
 """A few ulps, upwards: the terms are sums of logarithms that nearly cancel."""
@@ -51,7 +51,7 @@ def log_wrong(votes: ArrayLike, sigma: float) -> Floats:
     return np.asarray(np.minimum(np.logaddexp.reduce(terms, axis=1), 0.0))
 
 
-def winner(log_q: float, sigma: float, orders: ArrayLike) -> Floats:
+def winner_rdp(log_q: float, sigma: float, orders: ArrayLike) -> Floats:
     """Theorem 6 at every order, for a winner that is missed with probability q at most; never above λ/σ²."""
     order = orders_above_one(orders)
     free = order / sigma**2
@@ -73,10 +73,10 @@ def winner(log_q: float, sigma: float, orders: ArrayLike) -> Floats:
     return np.where(order <= first, np.minimum(bound, free), free)
 
 
-def winners(votes: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
+def winners_rdp(votes: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
     """The bounds of all queries, added up at every order."""
     found, times = np.unique(log_wrong(votes, sigma), return_counts=True)
-    each = [often * winner(float(log_q), sigma, orders) for log_q, often in zip(found, times, strict=True)]
+    each = [often * winner_rdp(float(log_q), sigma, orders) for log_q, often in zip(found, times, strict=True)]
     return np.asarray(sum(each, np.zeros_like(orders_above_one(orders))))
 
 
@@ -93,7 +93,7 @@ def threshold_moments(votes: ArrayLike, noise: ConfidentGaussian, orders: ArrayL
     return moment(-1.0), moment(1.0)
 
 
-def confident(votes: ArrayLike, noise: ConfidentGaussian, orders: ArrayLike) -> Floats:
+def confident_rdp(votes: ArrayLike, noise: ConfidentGaussian, orders: ArrayLike) -> Floats:
     """The bound of one call of the mechanism at every order: tests, and answers up to the cap."""
     order = orders_above_one(orders)
     log_q = log_wrong(votes, noise.sigma)
@@ -103,7 +103,7 @@ def confident(votes: ArrayLike, noise: ConfidentGaussian, orders: ArrayLike) -> 
     capped = noise.answers < queries
     left: Floats = np.zeros((noise.answers + 1 if capped else 1, len(order)))
     for query in range(queries - 1, -1, -1):
-        answer = yes[query] + (order - 1) * winner(float(log_q[query]), noise.sigma, order)
+        answer = yes[query] + (order - 1) * winner_rdp(float(log_q[query]), noise.sigma, order)
         after = left[:-1] if capped else left
         before = left[1:] if capped else left
         either = np.logaddexp(no[query][:, None] + before, answer[:, None] + after).max(axis=0)

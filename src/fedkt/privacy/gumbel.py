@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedkt.privacy.noise import noisy_winners, one_row, orders_above_one, positive
-from fedkt.privacy.price import Floats
-from fedkt.privacy.stream import Source
+from fedkt.privacy.noise import Noise, noisy_winners, one_row, orders_above_one, positive
+from fedkt.privacy.stream import Floats, Source
 
 
 def bounded_range_rdp(eta: float, orders: ArrayLike) -> Floats:
@@ -34,23 +33,24 @@ def bounded_range_rdp(eta: float, orders: ArrayLike) -> Floats:
 
 
 @dataclass(frozen=True)
-class Gumbel:
+class Gumbel(Noise):
     """Gumbel(1/θ) on each count; the label is the largest noisy count."""
 
+    name = "gumbel"
+    about = "class j wins with weight exp(θ votes)"
+    safer_if_smaller = ("theta",)
+    has_win_probability = True
+
     theta: float
+    """The inverse of the noise's scale."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "theta", positive(self.name, "theta", self.theta))
 
     @property
-    def name(self) -> str:
-        """The name in the catalogue."""
-        return "gumbel"
-
-    @property
-    def scale(self) -> Mapping[str, float]:
-        """θ, the inverse of the noise's scale."""
-        return {"theta": self.theta}
+    def spread(self) -> float:
+        """π/(√6 θ)."""
+        return math.pi / (math.sqrt(6) * self.theta)
 
     def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each row of votes, also of rows nobody voted on."""

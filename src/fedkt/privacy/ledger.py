@@ -17,18 +17,15 @@ from numpy.typing import ArrayLike
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
-from fedkt.privacy.entries import Entry, Spending
+from fedkt.privacy.entries import Spending, UnknownNoise
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger_file import LedgerFile, reserve
-from fedkt.privacy.price import Adjacency, Noise, Price, Release, Unit
+from fedkt.privacy.noise import Noise
+from fedkt.privacy.price import KEY_MARK, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.privacy.stream import Source
 from fedkt.votes import Labels, winners
 
-COUNTS_PURPOSE = "class counts"
-"""What a party's class counts are called in a ledger."""
-NOISE_WORD = " (noise "
-"""Stands between a release's purpose and the name of the noise it was made with."""
 LEVELS = ("L0", "L1", "L2")
 UNITS: dict[str, Unit] = {"L1": "party", "L2": "record"}
 """Whom a level protects: at L1 a party with all its rows, at L2 one record of one party."""
@@ -49,7 +46,7 @@ def check_level(level: str, noise: Noise | None) -> None:
             f"Level L0 adds no noise, but a noise was given ({noise!r}). Leave it out, or choose level L1 (noise at "
             "the server, a party is protected) or L2 (noise at the parties, a record is protected)."
         )
-    if isinstance(noise, GaussianCounts):
+    if isinstance(noise, Noise) and not noise.for_votes:
         raise ConfigurationError(f"{noise.name} is noise for counts that are released, not for votes. Choose gaussian.")
     if level != "L0" and not isinstance(noise, Noise):
         raise ConfigurationError(
@@ -80,56 +77,41 @@ class Ledger:
     """Told which kept noise has given what (its name, a digest) before anybody sees it; raises where it gave other."""
 
     def release(
-        self,
-        count: Callable[[], ArrayLike],
-        noise: Noise | None,
-        *,
-        queries: int,
-        voters: int,
-        classes: int,
-        unit: Unit,
-        rng: Source,
-        adjacency: Adjacency = "replace-one",
-        abstentions: bool = False,
-        purpose: str = "vote",
-        noise_key: str = "",
+        self, count: Callable[[], ArrayLike], release: Release, *, rng: Source, noise_seed: int | None = None
     ) -> Labels:
-        """The winners of a vote that `count` counts, once the release is priced, covered and written down.
+        """The noisy winners of a vote that `count` counts, once the release is priced, covered and written down.
 
-        Without noise: the bare winners, ties broken at random, NO_VOTE where nobody voted. `noise_key` names a secret
-        draw of noise that is kept: the same release with the same noise says nothing new, and is not charged again.
+        `noise_seed` is a secret whose noise is kept: the same release with the same noise says nothing new, and is not
+        charged again.
         """
-        if noise is None:
-            self.bare += queries
-            return winners(self._counted(count, queries, voters, classes), rng)
-        asked = Release(noise, queries, voters, classes, unit, adjacency, abstentions)
-        self._reserve(asked, purpose, noise_key)
-        self.releases.append(asked)
-        labels = noise.labels(self._counted(count, queries, voters, classes), rng)
-        self._hold(noise_key, labels)
+        self._reserve(release, noise_seed)
+        self.releases.append(release)
+        labels = release.noise.labels(self._counted(count, release.queries, release.voters, release.classes), rng)
+        self._hold(release, noise_seed, labels)
         return labels
 
+    def release_bare(
+        self, count: Callable[[], ArrayLike], *, queries: int, voters: int, classes: int, rng: Source
+    ) -> Labels:
+        """The bare winners of a vote, ties broken at random, NO_VOTE where nobody voted: nothing is promised."""
+        self.bare += queries
+        return winners(self._counted(count, queries, voters, classes), rng)
+
     def release_counts(
-        self,
-        count: Callable[[], ArrayLike],
-        noise: GaussianCounts,
-        *,
-        classes: int,
-        rng: Source,
-        adjacency: Adjacency = "replace-one",
-        purpose: str = COUNTS_PURPOSE,
-        noise_key: str = "",
+        self, count: Callable[[], ArrayLike], release: Release, *, rng: Source, noise_seed: int | None = None
     ) -> tuple[int, ...]:
         """A party's rows of each class with noise, once the release is priced, covered and written down."""
-        asked = counts_release(noise, classes, adjacency)
-        self._reserve(asked, purpose, noise_key)
-        self.releases.append(asked)
+        noise = release.noise
+        if not isinstance(noise, GaussianCounts):
+            raise PrivacyError(f"{noise.name} is noise for votes, not for released counts. Nothing was counted.")
+        self._reserve(release, noise_seed)
+        self.releases.append(release)
         numbers = np.asarray(count())
-        if numbers.shape != (classes,):
-            raise PrivacyError(f"Asked for the counts of {classes} classes, counted {numbers.shape}.")
-        told = noise.counts(numbers, rng)
-        self._hold(noise_key, np.array(told))
-        return told
+        if numbers.shape != (release.classes,):
+            raise PrivacyError(f"Asked for the counts of {release.classes} classes, counted {numbers.shape}.")
+        noisy = noise.counts(numbers, rng)
+        self._hold(release, noise_seed, np.array(noisy))
+        return noisy
 
     def price(self) -> Price | None:
         """What the releases through this object cost together; None where nothing noisy was released."""
@@ -139,11 +121,11 @@ class Ledger:
             raise PrivacyError("Labels also left without noise: nothing can be promised about this side.")
         return price_together(self.releases, self.delta)
 
-    def _reserve(self, asked: Release, purpose: str, noise_key: str) -> None:
-        spending = Spending.of(asked, who=self.owner, purpose=named(purpose, noise_key), plan=self.plan)
+    def _reserve(self, release: Release, noise_seed: int | None) -> None:
+        spending = Spending(who=self.owner, release=release.keyed(noise_seed), plan=self.plan)
         limit = math.inf if self.budget is None else self.budget
         if self.file is None:
-            cost = price_together([*self.releases, asked], self.delta).epsilon
+            cost = price_together([*self.releases, release], self.delta).epsilon
             if cost > limit:
                 raise PrivacyError(
                     f"The budget of {self.owner!r} does not cover this release: with it epsilon would be "
@@ -153,13 +135,13 @@ class Ledger:
             return
         self.file.refresh()
         before = self.file.spent(who=self.owner, plan=self.plan)
-        if noise_key and any(same_spending(entry, spending) for entry in before):
+        if noise_seed is not None and any(entry.is_same(spending) for entry in before):
             return
         reserve(self.file, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
 
-    def _hold(self, noise_key: str, given: Labels) -> None:
-        if noise_key and self.hold is not None:
-            self.hold(noise_key, digest_of(given))
+    def _hold(self, release: Release, noise_seed: int | None, given: Labels) -> None:
+        if noise_seed is not None and self.hold is not None:
+            self.hold(release.noise_key(noise_seed), digest_of(given))
 
     def _counted(self, count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
         votes = np.asarray(count())
@@ -175,39 +157,17 @@ def digest_of(given: Labels) -> str:
     return hashlib.sha256(np.ascontiguousarray(given, dtype="<i8").tobytes()).hexdigest()
 
 
-def counts_release(noise: GaussianCounts, classes: int, adjacency: Adjacency = "replace-one") -> Release:
-    """Class counts as a release: one query that one record moves like a vote. Nobody's number of rows is in it."""
-    return Release(noise, 1, 1, classes, UNITS["L2"], adjacency)
-
-
-def named(purpose: str, noise_key: str) -> str:
-    """What a ledger calls a release: its purpose, and which kept noise it was made with."""
-    return f"{purpose}{NOISE_WORD}{noise_key})" if noise_key else purpose
-
-
-def same_spending(entry: Entry, spending: Spending) -> bool:
-    """Whether an entry is this very release, purpose included."""
-    return all(getattr(entry, name) == getattr(spending, name) for name in Spending.__dataclass_fields__)
-
-
 def total_of(entries: Sequence[Spending], delta: float) -> float:
     """ε of one owner's ledger entries: the least budget, fixed beforehand, at which a filter accepts them all.
 
     Later releases may have been chosen by what earlier ones said; those of the first run were not. An entry whose noise
     nobody would agree on today makes it infinite.
     """
-    from fedkt.privacy.mechanisms import make_noise
-
     if not entries:
         return 0.0
-    try:
-        noises = [make_noise(entry.mechanism, entry.scale, counts=True) for entry in entries]
-    except ConfigurationError:
+    if any(isinstance(entry.release.noise, UnknownNoise) for entry in entries):
         return math.inf
-    releases = [
-        Release(noise, entry.queries, entry.voters, entry.classes, entry.unit, entry.adjacency, entry.abstentions)
-        for noise, entry in zip(noises, entries, strict=True)
-    ]
+    releases = [entry.release for entry in entries]
     return price_together(releases, delta, adaptive=True, first=first_run(entries)).epsilon
 
 
@@ -219,7 +179,7 @@ def first_run(entries: Sequence[Spending]) -> int:
     """
     seen: set[str] = set()
     for entry in entries:
-        purpose = entry.purpose.split(NOISE_WORD)[0]
+        purpose = entry.release.purpose.split(KEY_MARK)[0]
         if entry.plan != entries[0].plan or purpose in seen or (seen and not entry.plan):
             break
         seen.add(purpose)

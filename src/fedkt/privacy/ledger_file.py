@@ -19,9 +19,7 @@ deletes the ledger and its head, or restores both from an old copy, starts again
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,110 +27,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fedkt.errors import PrivacyError
-from fedkt.privacy.entries import FIRST, Entry, Spending, canonical, digest_or, entries_after, entry_from, whole
+from fedkt.privacy.entries import FIRST, Entry, Spending, canonical, entries_after
+from fedkt.privacy.ledger_chain import MAX_LINE, check_kind, damage, read_bytes, read_chain, read_head, whole_runs
 from fedkt.system.locks import PAUSE, fcntl, try_lock, unlock
 
 MAX_BYTES = 64 * 2**20
 """The longest ledger that is read: some hundred thousand releases."""
-MAX_LINE = 16 * 2**10
-"""The longest entry; the bounds on its fields keep it shorter."""
-BEGINNING = b'{"abstentions":'
-"""How a ledger begins, in the canonical form of its first entry."""
 LOCK_SECONDS = 300.0
 """How long to wait for another process: it may be pricing a large release."""
 
 _BINARY = getattr(os, "O_BINARY", 0)
-
-
-def refusal(path: Path, what: str) -> PrivacyError:
-    """The words for a ledger that is not what was written."""
-    return PrivacyError(
-        f"The ledger {path} is damaged: {what.rstrip('.')}. The ledger cannot be trusted; nothing is released. "
-        f"Restore {path.name} and {path.name}.head together from the newest copy you have."
-    )
-
-
-def check_kind(path: Path, text: bytes) -> None:
-    """Refuse a file that is no ledger at all, before anything in it is taken for an interrupted write and cut off."""
-    start = text[: len(BEGINNING)]
-    # What a power cut left of a first line may be a part of it, or zeros.
-    if BEGINNING.startswith(start) or not start.strip(b"\0"):
-        return
-    beside = path.with_name(f"{path.name}.ledger")
-    meant = f" Did you mean {beside}?" if beside.is_file() else ""
-    raise PrivacyError(f"{path} is not a ledger: line 1 is no entry of one. Nothing in it is touched.{meant}")
-
-
-def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> tuple[list[Entry], int, str]:
-    """The entries, where the last whole one ends, and what is wrong with an interrupted last line (else nothing).
-
-    The first `start` bytes are known to hold the entries `known`.
-    """
-    entries, interrupted = list(known), ""
-    while start < len(text) and not interrupted:
-        end = text.find(b"\n", start) + 1 or len(text)
-        line, number = text[start:end], len(entries) + 1
-        if len(line) > MAX_LINE:
-            raise refusal(path, f"line {number} is longer than the {MAX_LINE} bytes an entry can have")
-        try:
-            said = json.loads(line.decode("ascii"))
-        except (ValueError, RecursionError):
-            interrupted = f"line {number} is not JSON"
-        if not line.endswith(b"\n"):
-            interrupted = f"line {number} does not end"
-        if interrupted and end < len(text):
-            raise refusal(path, interrupted)
-        if not interrupted:
-            try:
-                entries.append(entry_from(said, line, entries[-1] if entries else None))
-            except PrivacyError as reason:
-                raise refusal(path, f"line {number}: {reason}") from reason
-            start = end
-    return entries, start, interrupted
-
-
-def whole_runs(path: Path, entries: Sequence[Entry]) -> list[int]:
-    """Where each run ends, in entries; the last may end beyond what there is: it was not written whole."""
-    ends = [0]
-    while ends[-1] < len(entries):
-        start = ends[-1]
-        run = entries[start : start + entries[start].together]
-        if any(each.together != run[0].together for each in run):
-            raise refusal(path, f"the entries from {start + 1} on are not those that were written together")
-        ends.append(start + run[0].together)
-    return ends
-
-
-def read_head(path: Path, head: Path) -> tuple[int, str]:
-    """How many entries were last known to be written, and the digest of the last; none where there is no head."""
-    text = read_at_most(head, MAX_LINE)
-    if not text:
-        if head.exists():
-            raise refusal(path, f"its head {head.name} is empty")
-        return 0, FIRST
-    try:
-        said = json.loads(text.decode("ascii"))
-        count, digest = whole("count", said["count"], 1), digest_or("digest", said["digest"], FIRST)
-        if canonical({"count": count, "digest": digest}) + b"\n" != text:
-            raise ValueError("not as it was written")
-    except (ValueError, RecursionError, TypeError, KeyError, PrivacyError) as reason:
-        raise refusal(path, f"its head {head.name} cannot be read ({reason})") from reason
-    return count, digest
-
-
-def read_at_most(path: Path, limit: int) -> bytes:
-    """The file's bytes, none where it does not exist; refused where it is longer, no plain file or has two names."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return b""
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise PrivacyError(f"{path} is not a plain file with one name, so it is not used as a ledger.")
-    with path.open("rb") as file:
-        text = file.read(limit + 1)
-    if len(text) > limit:
-        raise PrivacyError(f"{path} is longer than the {limit:,} bytes that are read of it; nothing is released.")
-    return text
 
 
 def write_durably(path: Path, data: bytes, flags: int, *, sync_folder: bool) -> None:
@@ -168,7 +72,7 @@ def locked(path: Path) -> Iterator[None]:
     lock, until = path.with_name(f"{path.name}.lock"), time.monotonic() + LOCK_SECONDS
     handle = None
     try:
-        while (handle := take_lock(lock)) is None:
+        while (handle := take_ledger_lock(lock)) is None:
             if time.monotonic() > until:
                 stale = "" if fcntl else f" If no other process is running, it was killed: delete {lock}."
                 raise PrivacyError(
@@ -186,7 +90,7 @@ def locked(path: Path) -> Iterator[None]:
                 lock.unlink()
 
 
-def take_lock(lock: Path) -> int | None:
+def take_ledger_lock(lock: Path) -> int | None:
     """The handle that holds the lock, None while somebody else has it."""
     if fcntl:
         return try_lock(lock)
@@ -254,16 +158,16 @@ class LedgerFile:
 
     def _read(self) -> None:
         """Read and check everything, and finish what an interrupted append began. Needs the lock."""
-        text = read_at_most(self.path, MAX_BYTES)
+        text = read_bytes(self.path, MAX_BYTES)
         if not text.startswith(self._text):
-            raise refusal(self.path, "entries that this process had already read were changed or are gone")
+            raise damage(self.path, "entries that this process had already read were changed or are gone")
         if not self._text and not self.head.exists():
             check_kind(self.path, text)
         entries, end, interrupted = read_chain(self.path, text, self._entries, len(self._text))
         count, digest = read_head(self.path, self.head)
         if count > len(entries):
             what = f"{interrupted}, though it had been written whole" if interrupted else "entries were removed"
-            raise refusal(self.path, f"{what} (its head counts {count} entries, the ledger holds {len(entries)})")
+            raise damage(self.path, f"{what} (its head counts {count} entries, the ledger holds {len(entries)})")
         ends = whole_runs(self.path, entries)
         if ends[-1] > len(entries) and count <= ends[-2]:
             # Of a run that was written in part nothing was released.
@@ -272,9 +176,9 @@ class LedgerFile:
             entries = entries[: ends[-1]]
             end = sum(len(each.line) for each in entries)
         if count not in ends[-2:]:
-            raise refusal(self.path, f"it holds {len(entries)} entries, but its head counts {count}, or is missing")
+            raise damage(self.path, f"it holds {len(entries)} entries, but its head counts {count}, or is missing")
         if digest != (entries[count - 1].digest if count else FIRST):
-            raise refusal(self.path, f"entry {count} is not the one its head names")
+            raise damage(self.path, f"entry {count} is not the one its head names")
         if interrupted:
             self._cut(end, interrupted)
         if count < len(entries):
@@ -287,12 +191,12 @@ class LedgerFile:
         """Cut off the interrupted lines after byte `end`, and say so."""
         os.truncate(self.path, end)
         write_durably(self.path, b"", os.O_APPEND, sync_folder=False)
-        said = (
+        repair = (
             f"The ledger {self.path} ended in an interrupted write ({interrupted}), which was cut off. The entries of "
             "a run are whole on the disk before its votes are read, so nothing had been released for it."
         )
-        self.repairs += (said,)
-        warnings.warn(said, RuntimeWarning, stacklevel=4)
+        self.repairs += (repair,)
+        warnings.warn(repair, RuntimeWarning, stacklevel=4)
 
     def _write(self, entries: Sequence[Entry]) -> None:
         """Write the entries of one run, then the head. Needs the lock and a ledger just read."""
@@ -312,8 +216,8 @@ class LedgerFile:
     def _write_head(self, last: Entry) -> None:
         """Name the last entry in the head: the old head or the new one, never half of one."""
         fresh = self.head.with_name(f"{self.head.name}.new")
-        said = canonical({"count": last.number, "digest": last.digest}) + b"\n"
-        write_durably(fresh, said, os.O_TRUNC, sync_folder=False)
+        text = canonical({"count": last.number, "digest": last.digest}) + b"\n"
+        write_durably(fresh, text, os.O_TRUNC, sync_folder=False)
         os.replace(fresh, self.head)
         sync(self.path.parent)
 
@@ -339,12 +243,12 @@ def reserve(
         # Also refuses a price that is no number.
         if not 0 <= cost <= budget:
             so_far = float(price(before)) if before else 0.0
-            noises = " and ".join(dict.fromkeys(entry.mechanism for entry in entries))
+            queries = sum(entry.release.queries for entry in entries)
+            noises = " and ".join(dict.fromkeys(entry.release.noise.name for entry in entries))
             raise PrivacyError(
-                f"The budget of {entries[0].who!r} does not cover this release of "
-                f"{sum(entry.queries for entry in entries):,} queries with {noises} noise: epsilon {so_far:.6g} is "
-                f"spent in {len(before)} {'release' if len(before) == 1 else 'releases'}, with this one it would be "
-                f"{cost:.6g}, the budget is {budget:.6g}. "
+                f"The budget of {entries[0].who!r} does not cover this release of {queries:,} queries with {noises} "
+                f"noise: epsilon {so_far:.6g} is spent in {len(before)} {'release' if len(before) == 1 else 'releases'}"
+                f", with this one it would be {cost:.6g}, the budget is {budget:.6g}. "
                 "Nothing was written, nothing is released. Ask fewer queries, add more noise, or agree on a larger "
                 f"budget. (Ledger: {ledger_file.path})"
             )

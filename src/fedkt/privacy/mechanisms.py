@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
-from fedkt.privacy.price import Noise
+from fedkt.privacy.noise import Noise
 
-NOISES: dict[str, Callable[..., Noise]] = {
-    "laplace": Laplace,
-    "gaussian": Gaussian,
-    "gumbel": Gumbel,
-    "confident-gaussian": ConfidentGaussian,
+NOISES: dict[str, type[Noise]] = {
+    Laplace.name: Laplace,
+    Gaussian.name: Gaussian,
+    Gumbel.name: Gumbel,
+    ConfidentGaussian.name: ConfidentGaussian,
 }
-
-
-COUNTS: dict[str, Callable[..., Noise]] = {"gaussian-counts": GaussianCounts}
+COUNTS: dict[str, type[Noise]] = {GaussianCounts.name: GaussianCounts}
 """Noise on counts that are released themselves, beside a vote: a plan's or a ledger's, nobody's choice for votes."""
+USUAL = Gaussian.name
+"""The noise that an ε is kept with where nobody chose another."""
 
 
-def parameters(name: str, *, counts: bool = False) -> tuple[str, ...]:
-    """The names of a mechanism's parameters, in order; an unknown mechanism is refused with the known ones."""
-    known = NOISES | COUNTS if counts else NOISES
-    if name not in known:
-        raise ConfigurationError(f"There is no noise {name!r}. Choose one of: {', '.join(NOISES)}.")
-    return tuple(field.name for field in fields(known[name]))  # type: ignore[arg-type]
-
-
-def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -> Noise:
-    """The noise with these parameters, as they stand in a plan, a bundle's claim or a ledger.
+def noise_class(name: str, *, counts: bool = False) -> type[Noise]:
+    """The noise of this name, its parameters yet to be given; an unknown one is refused with the known ones.
 
     `counts` also knows the noises of counts that are released themselves, which only a ledger holds.
     """
+    known = NOISES | COUNTS if counts else NOISES
+    if name not in known:
+        raise ConfigurationError(f"There is no noise {name!r}. Choose one of: {', '.join(NOISES)}.")
+    return known[name]
+
+
+def parameters(name: str, *, counts: bool = False) -> tuple[str, ...]:
+    """The names of a mechanism's parameters, in order."""
+    return noise_class(name, counts=counts).parameters()
+
+
+def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -> Noise:
+    """The noise with these parameters, as they stand in a plan, a bundle's claim or a ledger."""
     wanted = parameters(name, counts=counts)
     unknown, missing = set(scale) - set(wanted), set(wanted) - set(scale)
     if unknown or missing:
@@ -46,20 +50,46 @@ def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -
             + (f"; {', '.join(sorted(missing))} is missing" if missing else "")
             + "."
         )
-    return (NOISES | COUNTS)[name](**scale)
+    return noise_class(name, counts=counts)(**scale)
+
+
+def calibrated_alone() -> tuple[str, ...]:
+    """The noises that an ε fixes entirely: nothing about them has to be chosen first."""
+    return tuple(name for name, noise in NOISES.items() if not noise.given())
+
+
+def noise_of_given() -> dict[str, str]:
+    """The noise of each parameter that no calibration finds, a threshold, say: enough to tell which noise is meant."""
+    return {each: name for name, noise in NOISES.items() for each in noise.given()}
+
+
+def noise_of_scale() -> dict[str, str]:
+    """The noise that each parameter is the only one of: enough to tell it too."""
+    single = {name: noise.parameters() for name, noise in NOISES.items()}
+    return {names[0]: name for name, names in single.items() if len(names) == 1}
 
 
 def parse_noise(text: str) -> Noise:
     """The noise that a command-line word names, its parameters after a colon in their order: gaussian:40."""
     name, colon, rest = text.strip().partition(":")
-    names = parameters(name)
+    noise = noise_class(name)
+    names = noise.parameters()
     form = f"{name}:{','.join(names).upper()}"
     parts = [part.strip() for part in rest.split(",")] if colon else []
     if len(parts) != len(names):
         wanted = f"{len(names)} number{'s' * (len(names) > 1)} ({', '.join(names)})"
         raise ConfigurationError(f"{name} noise takes {wanted}, got {len(parts)} in {text!r}. Write {form}.")
-    try:
-        scale = dict(zip(names, map(float, parts), strict=True))
-    except ValueError:
-        raise ConfigurationError(f"{name} noise takes numbers, got {text!r}. Write {form}.") from None
-    return NOISES[name](**scale)
+    scale = {}
+    for each, part in zip(names, parts, strict=True):
+        try:
+            scale[each] = float(part)
+        except ValueError:
+            raise ConfigurationError(
+                f"The {each} of {name} noise is a number, got {part!r} in {text!r}. Write {form}."
+            ) from None
+    return noise(**scale)
+
+
+def noise_word(noise: Noise) -> str:
+    """The word that `parse_noise` reads this very noise from."""
+    return f"{noise.name}:{','.join(repr(float(each)).removesuffix('.0') for each in noise.scale.values())}"

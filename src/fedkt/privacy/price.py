@@ -5,65 +5,30 @@ Everything here is public: a price is computed from these figures alone, never f
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy.stream import Source
+from fedkt.privacy.gaussian import GaussianCounts
+from fedkt.privacy.noise import Noise
 
 Unit = Literal["party", "record"]
 Adjacency = Literal["replace-one", "add-or-remove"]
 """What neighbours differ by. replace-one: all of a unit's data but its identity, which everybody may know.
 add-or-remove: that, or whether the unit is there at all. Both move one vote of every partition, and cost the same."""
-Floats = NDArray[np.float64]
-
-
-@runtime_checkable
-class Noise(Protocol):
-    """A mechanism: its noise and, in the same object, what one noisy vote costs when one voter's vote moves.
-
-    A moved vote lowers one count by one and raises another by one, or does only one of the two where the voter may
-    abstain.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name in the catalogue."""
-        ...
-
-    @property
-    def scale(self) -> Mapping[str, float]:
-        """The parameters by name, enough to make the same noise again."""
-        ...
-
-    def __hash__(self) -> int:
-        """Equal noises have equal prices, so that a price can be remembered."""
-        ...
-
-    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
-        """The noisy winner of each row of votes; NO_VOTE where the mechanism gives no answer."""
-        ...
-
-    def win_probability(self, gap: ArrayLike) -> Floats:
-        """Two classes: the probability that class 1 wins when it is `gap` votes ahead (behind, where negative)."""
-        ...
-
-    def pure(self) -> float:
-        """ε of one query under pure differential privacy; infinite where the mechanism has none."""
-        ...
-
-    def rdp(self, orders: ArrayLike) -> Floats:
-        """Rényi divergence bound of one query at each order, whatever the votes."""
-        ...
+KEY_MARK = " (noise "
+"""Stands between a release's purpose and the key of the kept noise it was made with."""
+COUNTS_STREAM = 0xC0417
+"""The draw of a party's noise that its class counts get."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """A number of noisy votes that one unit can influence, in public figures only."""
+    """What leaves with noise, in public figures only: price, ledger entry, claim and statement are made from it."""
 
     noise: Noise
     queries: int
@@ -74,6 +39,10 @@ class Release:
     adjacency: Adjacency = "replace-one"
     abstentions: bool = False
     """Whether a voter may cast no vote (consistent voting), so that the number of votes is not public."""
+    purpose: str = field(default="vote", compare=False)
+    """What a ledger calls it. What it is for changes nothing in what it costs, so it is not compared."""
+    stream: int = field(default=0, compare=False)
+    """Which draw of its owner's kept noise it gets."""
 
     def __post_init__(self) -> None:
         for what, value, least in (
@@ -84,17 +53,24 @@ class Release:
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ConfigurationError(f"The number of {what} is a whole number of at least {least}, got {value!r}.")
 
+    def noise_key(self, noise_seed: int | None) -> str:
+        """Tells its draw of kept noise from another, without telling the noise; empty for fresh noise."""
+        if noise_seed is None:
+            return ""
+        return hashlib.sha256(f"{noise_seed}/{self.stream}".encode()).hexdigest()[:32]
 
-class HasAdjacency(Protocol):
-    """A release, or an entry of a ledger."""
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """What its neighbours differ by."""
-        ...
+    def keyed(self, noise_seed: int | None) -> Self:
+        """The same release, its purpose with the key of the kept noise it is made with."""
+        key = self.noise_key(noise_seed)
+        return replace(self, purpose=f"{self.purpose}{KEY_MARK}{key})") if key else self
 
 
-def common_adjacency(releases: Iterable[HasAdjacency]) -> Adjacency:
+def counts_release(noise: GaussianCounts, classes: int, adjacency: Adjacency = "replace-one") -> Release:
+    """Class counts as a release: one query that one record moves like a vote. Nobody's number of rows is in it."""
+    return Release(noise, 1, 1, classes, "record", adjacency, purpose="class counts", stream=COUNTS_STREAM)
+
+
+def common_adjacency(releases: Iterable[Release]) -> Adjacency:
     """What all of these protect against: who may be added or removed may be replaced as well."""
     every: Adjacency = "add-or-remove"
     return every if all(each.adjacency == every for each in releases) else "replace-one"
@@ -110,3 +86,5 @@ class Price:
     release: Release
     accountants: Mapping[str, float] = field(default_factory=dict)
     """Every sound answer by the name of its accountant; the smallest one is `epsilon`."""
+    releases: tuple[Release, ...] = field(default=(), compare=False)
+    """All that was priced, one by one; `release` is what is alike in them."""

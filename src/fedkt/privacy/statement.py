@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Price
 
 PROTECTS = {
@@ -115,7 +114,6 @@ def statement(
     total_epsilon: float | None = None,
     releases: int | None = None,
     counts: bool = False,
-    count_noise: GaussianCounts | None = None,
 ) -> Statement:
     """The statement for a level and the price of what was released at it, class counts with their noise included."""
     words = (PROTECTS[level], SATISFIES[level], TRUSTED[level], NOT_PROTECTED[level])
@@ -143,5 +141,5 @@ def statement(
         total_epsilon=total_epsilon,
         releases=releases,
         counts=counts,
-        count_sigma=None if count_noise is None else count_noise.sigma,
+        count_sigma=next((each.noise.spread for each in price.releases if not each.noise.for_votes), None),
     )

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from fedkt.privacy.price import Floats
-
+Floats = NDArray[np.float64]
 KEY_BYTES = 32
 Shape = int | tuple[int, ...]
 

@@ -13,7 +13,7 @@ from io import BufferedReader
 from pathlib import Path
 from unicodedata import category
 
-from fedkt.system.locks import hold, is_free
+from fedkt.system.locks import is_free, lock_handle
 
 
 def open_plain(path: str | os.PathLike[str], *, follow: bool = True) -> BufferedReader:
@@ -48,9 +48,9 @@ def shown(text: str) -> str:
     return "".join(each if each.isprintable() or each == "\n" or category(each) == "Zs" else "?" for each in text)
 
 
-def shown_name(path: Path) -> str:
+def shown_name(name: str) -> str:
     """A file's name for people: it may hold anything."""
-    return shown(path.name).replace("\n", "?")
+    return shown(name).replace("\n", "?")
 
 
 def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
@@ -75,7 +75,7 @@ def unfinished(path: Path) -> Iterator[tuple[int, str]]:
     while True:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         # Whoever sweeps may have been faster than the lock.
-        if hold(handle, Path(temporary)):
+        if lock_handle(handle, Path(temporary)):
             break
         os.close(handle)
     try:
@@ -104,12 +104,12 @@ def current_umask() -> int:
     return mask
 
 
-def read_at_most(path: Path, limit: int) -> bytes | None:
+def read_at_most(path: Path, limit: int, *, follow: bool = True) -> bytes | None:
     """The file's bytes, or None if it is longer than `limit`: nobody's file may fill this machine's memory.
 
-    Only a regular file is read.
+    Only a regular file is read, and a link only with `follow`.
     """
-    with named(path), open_plain(path) as file:
+    with named(path), open_plain(path, follow=follow) as file:
         if os.fstat(file.fileno()).st_size > limit:
             return None
         data = file.read(limit + 1)

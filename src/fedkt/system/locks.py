@@ -41,7 +41,7 @@ def try_lock(path: Path) -> int | None:
         os.close(handle)
 
 
-def hold(handle: int, path: Path) -> bool:
+def lock_handle(handle: int, path: Path) -> bool:
     """Lock a file that is open; False where somebody else has it, or it is no longer the one of this name."""
     if fcntl is None:
         return True
@@ -61,7 +61,7 @@ def is_free(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return hold(handle, path)
+        return lock_handle(handle, path)
     finally:
         os.close(handle)
 

@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.calibration import calibrated, count_noise
+from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.voting import Expert
 from fedkt.algorithms.voting.weights import note_weights
 from fedkt.bundle import Bundle, Expected, pack, unpack
@@ -300,7 +301,7 @@ def test_progress_counts_students_of_both_kinds_once(skewed):
     seen = []
     algorithm = expert("tree")
     lessons = [lesson for party in parties for lesson in algorithm.lessons(party, roles_of(algorithm, party.model))]
-    algorithm.voting.learn(lessons, jobs=1, progress=lambda done, total: seen.append((done, total)))
+    learn_all(lessons, jobs=1, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 

@@ -18,7 +18,7 @@ from fedkt.errors import ModelError  # noqa: E402
 from fedkt.models.neural import recipe as neural_recipe  # noqa: E402
 from fedkt.models.neural import stack  # noqa: E402
 from fedkt.models.neural.dense import layers_of  # noqa: E402
-from fedkt.models.neural.networks import built, cnn, mlp  # noqa: E402
+from fedkt.models.neural.networks import build_network, cnn, mlp  # noqa: E402
 from fedkt.models.neural.recipe import Correction, Recipe, batches  # noqa: E402
 from fedkt.models.neural.training import Training, train  # noqa: E402
 
@@ -48,7 +48,7 @@ def trainings(sizes=SIZES, dtype=torch.float64, *, soft=False, correction=None, 
             targets = torch.as_tensor(rng.dirichlet(np.ones(3), size), dtype=dtype)
         made.append(
             Training(
-                built(small, (5,), 3, place).to(dtype),
+                build_network(small, (5,), 3, place).to(dtype),
                 everybody if shared else everybody[own].clone(),
                 targets,
                 np.random.default_rng(100 + place),
@@ -181,7 +181,7 @@ def test_the_paper_networks_are_told_apart_by_what_a_stack_is_good_for():
 
 
 def against(factory, shape=(5,)) -> str | None:
-    return stack.reason_against(built(factory, shape, 3, 0), built(factory, shape, 3, 1), shape)
+    return stack.reason_against_stack(build_network(factory, shape, 3, 0), build_network(factory, shape, 3, 1), shape)
 
 
 class Functional(nn.Module):
@@ -272,7 +272,7 @@ WRITTEN_OUT = {"a layer used twice", "relu", "sigmoid, no bias", "a function las
 def test_every_kind_of_network_trains_the_same_in_a_stack(kind, soft):
     def made():
         whole = enumerate(trainings(soft=soft))
-        return [replace(each, module=built(KINDS[kind], (5,), 3, i).double()) for i, each in whole]
+        return [replace(each, module=build_network(KINDS[kind], (5,), 3, i).double()) for i, each in whole]
 
     alone, together = made(), made()
     assert (layers_of(alone[0].module, True) is not None) == (kind in WRITTEN_OUT)
@@ -283,7 +283,7 @@ def test_every_kind_of_network_trains_the_same_in_a_stack(kind, soft):
 
 
 def test_images_of_a_network_that_flattens_them_are_rows():
-    network = built(mlp, (2, 4, 4), 3, 0)
+    network = build_network(mlp, (2, 4, 4), 3, 0)
     assert layers_of(network, False) is not None
     assert layers_of(network[1:], False) is None
 

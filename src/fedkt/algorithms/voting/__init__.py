@@ -19,18 +19,17 @@ def algorithm_name(voting: Voting | type[Voting]) -> str:
     return "fedkt" if voting.name == Consistent.name else f"fedkt-{voting.name}"
 
 
-ALIASES = {algorithm_name(each): name for name, each in VOTINGS.items()}
-"""Votings by the name of the algorithm they make, which is understood wherever a voting is named."""
-
-
 def make_voting(voting: str | Voting, **settings: Any) -> Voting:
-    """The voting of this name, with those of the settings that it has; a voting is passed through."""
+    """The voting of this name, with those of the settings that it has; a voting is passed through.
+
+    The name of the algorithm that it makes of FedKT is understood too.
+    """
     if isinstance(voting, Voting):
         return voting
-    name = ALIASES.get(voting, voting)
-    if name not in VOTINGS:
+    named = [each for each in VOTINGS.values() if voting in (each.name, algorithm_name(each))]
+    if not named:
         raise ConfigurationError(f"There is no voting {voting!r}. Choose one of: {', '.join(VOTINGS)}.")
-    made = VOTINGS[name]
+    made = named[0]
     known = {each.name for each in fields(made)}  # type: ignore[arg-type]
     return made(**{name: value for name, value in settings.items() if name in known and value is not None})
 
@@ -42,7 +41,6 @@ def usual_voting(level: str) -> str:
 
 
 __all__ = [
-    "ALIASES",
     "VOTINGS",
     "Background",
     "Consistent",

@@ -84,23 +84,11 @@ class Background(Expert):
             "counts, or consistent voting."
         )
 
-    def check_party(self, party: Party, own: Roles) -> None:
-        """Refuse a teacher that cannot say how sure it is, and a student that cannot learn it."""
-        lack = None
-        if not gives_probabilities(own.teacher):
-            lack = f"a teacher of the family {type(last_step(own.teacher)).__name__} does not say how sure it is"
-        elif not learns_distributions(own.student):
-            student = type(last_step(own.student)).__name__
-            lack = f"a student of the family {student} cannot learn how sure its teachers are"
-        if lack:
-            raise UnsuitedModel(
-                f"Party {party.name!r}: {lack}, which expert voting without counts needs. Choose another family or "
-                "another voting."
-            )
-
-    def lesson(self, fedkt: FedKT, plain: Lesson) -> Lesson:
-        """A student learns which rows are whose."""
-        return BackgroundLesson(plain.party, plain.partition, plain.roles, plain.subsets)
+    def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
+        """Students learn which rows are whose."""
+        for each in plain:
+            check_family(each.party, each.roles)
+        return [BackgroundLesson(each.party, each.partition, each.roles, each.subsets) for each in plain]
 
     def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
         """What the party sends: its student, which knows one class more."""
@@ -190,6 +178,21 @@ class BackgroundLesson(SoftLesson):
                 answer[:, -1] *= self.n_public / max(self.n_public - len(fold), 1)
                 found[fold] = answer
         return normalise_rows(found)
+
+
+def check_family(party: Party, own: Roles) -> None:
+    """Refuse a teacher that cannot say how sure it is, and a student that cannot learn it."""
+    lack = None
+    if not gives_probabilities(own.teacher):
+        lack = f"a teacher of the family {type(last_step(own.teacher)).__name__} does not say how sure it is"
+    elif not learns_distributions(own.student):
+        student = type(last_step(own.student)).__name__
+        lack = f"a student of the family {student} cannot learn how sure its teachers are"
+    if lack:
+        raise UnsuitedModel(
+            f"Party {party.name!r}: {lack}, which expert voting without counts needs. Choose another family or "
+            "another voting."
+        )
 
 
 def claimed_rows(opinion: NDArray[np.float32]) -> Matrix:

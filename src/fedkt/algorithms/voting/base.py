@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.lesson import Lesson, learn_students
+from fedkt.algorithms.lesson import Lesson
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server
-from fedkt.models.base import FittedModel, take_rows
+from fedkt.models.base import take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.prediction import predict_all
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.system.parallel import Progress, in_parallel
+from fedkt.system.parallel import in_parallel
 from fedkt.votes import Labels
 
 if TYPE_CHECKING:
@@ -75,6 +75,9 @@ class Voting(ABC):
     reveals: ClassVar[tuple[str, ...]] = ()
     """In lines, for a plan without noise: what a party tells by it besides its students."""
     colour: ClassVar[str]
+    """By its name in the palette of the pictures."""
+    marker: ClassVar[str | None] = None
+    """Its shape in curves over rounds."""
     levels: ClassVar[tuple[str, ...]] = ("L0", "L1", "L2")
     default_at: ClassVar[tuple[str, ...]] = ()
     """The levels at which it is taken where nobody chose a voting."""
@@ -122,16 +125,9 @@ class Voting(ABC):
         """Whether the students of such a party say how probable a class is, and are about right."""
         return False
 
-    def check_party(self, party: Party, own: Roles) -> None:  # noqa: B027  (most votings take any family)
-        """Refuse, before anything is trained, families that cannot do what this voting asks of them."""
-
-    def lesson(self, fedkt: FedKT, plain: Lesson) -> Lesson:
-        """What a student learns in place of the plain lesson, which is the labels that its teachers vote for."""
+    def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
+        """What students learn in place of plain lessons, that is of the labels that their teachers vote for."""
         return plain
-
-    def learn(self, lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
-        """The student of each lesson."""
-        return learn_students(lessons, jobs=jobs, progress=progress)
 
     def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
         """What the party sends: its students, and what this voting has it tell beside them."""

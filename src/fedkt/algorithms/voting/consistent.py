@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedkt.algorithms.lesson import TIES, fingerprint
+from fedkt.algorithms.lesson import TIES
 from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Voting
 from fedkt.federation import Server
 from fedkt.models.base import count_rows
-from fedkt.privacy import UNITS, Ledger
+from fedkt.privacy import Ledger
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Consistent(Voting):
     choice = "a party has one vote where its students agree"
     assumption = "Most parties know every class about equally well: a class that few know is outvoted."
     colour = "blue"
+    marker = "D"
     default_at = ("L1", "L2")
     compared_at = ("L0", "L1", "L2")
 
@@ -60,14 +61,8 @@ class Consistent(Voting):
         if not votes.any():
             votes = plain_votes(fedkt, server, answers)
             voters = int(votes[0].sum())
-        labels = Ledger().release(
-            lambda: votes,
-            None,
-            queries=len(votes),
-            voters=voters,
-            classes=n_classes,
-            unit="party",
-            rng=server.rng(0, TIES),
+        labels = Ledger().release_bare(
+            lambda: votes, queries=len(votes), voters=voters, classes=n_classes, rng=server.rng(0, TIES)
         )
         note_figures(server, votes, labels, voters)
         note_lost_classes(server, votes, labels)
@@ -84,18 +79,10 @@ class Consistent(Voting):
                 server.diary.bare_votes.append(votes)
             return votes
 
-        labels = server.ledger.release(
-            count,
-            fedkt.noise,
-            queries=len(queries),
-            voters=len(answers.voters),
-            classes=len(server.classes),
-            unit=UNITS["L1"],
-            abstentions=True,
-            rng=server.noise_rng(),
-            purpose="final model",
-            noise_key=fingerprint(server.noise_seed, 0),
+        (release,) = fedkt.releases(
+            public_rows=count_rows(server.public), classes=len(server.classes), parties=len(answers.voters)
         )
+        labels = server.ledger.release(count, release, rng=server.noise_rng(), noise_seed=server.noise_seed)
         return LabelledRows(labels, queries)
 
 

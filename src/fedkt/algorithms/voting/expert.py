@@ -20,27 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.calibration import count_noise
-from fedkt.algorithms.lesson import TIES, Lesson, fingerprint, learn_students
-from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities, learn_distributions
+from fedkt.algorithms.lesson import TIES, Lesson
+from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities
 from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Students, Voting
 from fedkt.algorithms.voting.weights import limit_drift, name_parties, note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, PrivacyError
 from fedkt.federation import Party, Server
-from fedkt.models.base import FittedModel, count_rows
+from fedkt.models.base import count_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.pooling import MISFIT, Matrix, misfit, normalise_rows, pooled_posterior, shares_of
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.system.parallel import Progress, sub_progress
 from fedkt.votes import winners
 
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
 
-COUNTS_STREAM = 0xC0417
-"""What a party's generator of noise draws with this number: the noise on its class counts."""
 BELIEF = 0.9
 """How sure a student counts as that only names a class."""
 
@@ -96,21 +93,16 @@ class Expert(Voting):
         """
         return fedkt.level == "L0" and fedkt.subsets == 1 and all(map(is_calibrated, teacher_and_student(fedkt, own)))
 
-    def lesson(self, fedkt: FedKT, plain: Lesson) -> Lesson:
-        """Without noise a student learns how sure its teachers are, if they can say and it can learn that."""
-        soft = gives_probabilities(plain.roles.teacher) and learns_distributions(plain.roles.student)
-        if fedkt.level != "L0" or not soft:
+    def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
+        """Without noise students learn how sure their teachers are, if these can say and they can learn that."""
+        if fedkt.level != "L0":
             return plain
-        return SoftLesson(plain.party, plain.partition, plain.roles, plain.subsets)
-
-    def learn(self, lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:
-        """The student of each lesson: of distributions or of labels."""
-        soft = [each for each in lessons if isinstance(each, SoftLesson)]
-        hard = [each for each in lessons if not isinstance(each, SoftLesson)]
-        models = [sum(len(each.teachers) + 1 for each in kind) for kind in (soft, hard)]
-        of_distributions = iter(learn_distributions(soft, jobs=jobs, progress=sub_progress(progress, 0, sum(models))))
-        of_labels = iter(learn_students(hard, jobs=jobs, progress=sub_progress(progress, models[0], sum(models))))
-        return [next(of_distributions if isinstance(each, SoftLesson) else of_labels) for each in lessons]
+        return [
+            SoftLesson(each.party, each.partition, each.roles, each.subsets)
+            if gives_probabilities(each.roles.teacher) and learns_distributions(each.roles.student)
+            else each
+            for each in plain
+        ]
 
     def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
         """The party's students, and its class counts; with noise at L2."""
@@ -134,17 +126,12 @@ class Expert(Voting):
 
         if fedkt.level == "L0":
             return tuple(int(each) for each in count())
-        noise = self.count_noise(fedkt, count_rows(party.public))
-        if noise is None:
+        public_rows = count_rows(party.public)
+        if self.count_noise(fedkt, public_rows) is None:
             raise PrivacyError(f"Class counts leave at level {fedkt.level} with noise only, and there is none.")
-        return party.ledger.release_counts(
-            count,
-            noise,
-            classes=n_classes,
-            rng=party.noise_rng(COUNTS_STREAM),
-            adjacency=fedkt.adjacency,
-            noise_key=fingerprint(party.noise_seed, COUNTS_STREAM),
-        )
+        *_, release = fedkt.releases(public_rows=public_rows, classes=n_classes, parties=1)
+        rng = party.noise_rng(release.stream)
+        return party.ledger.release_counts(count, release, rng=rng, noise_seed=party.noise_seed)
 
     def ask(self, students: Students) -> list[Any]:
         """What each of one party's students says of the rows, as a distribution over the classes; or why not."""

@@ -10,7 +10,7 @@ app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
-def group() -> None:
+def privacy_group() -> None:
     """Price, choose, audit and look up the noise of a private run.
 
     [bold]Examples[/bold]
@@ -23,8 +23,8 @@ def group() -> None:
     """
 
 
-app.command()(price.price)
-app.command()(calibrate.calibrate)
-app.command()(plot.plot)
-app.command()(audit.audit)
-app.command()(ledger.ledger)
+app.command("price")(price.show_price)
+app.command("calibrate")(calibrate.calibrate)
+app.command("plot")(plot.plot)
+app.command("audit")(audit.run_audit)
+app.command("ledger")(ledger.show_ledger)

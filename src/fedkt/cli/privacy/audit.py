@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedkt.cli import options
 from fedkt.cli.privacy import words
+from fedkt.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fedkt.privacy import Noise
+    from fedkt.privacy.audit import Audit
+    from fedkt.privacy.price import Unit
 
 
-def audit(
+def run_audit(
     mechanism: options.Mechanism = None,
     gamma: options.Gamma = None,
     sigma: options.Sigma = None,
@@ -48,77 +54,106 @@ def audit(
 
       fedkt privacy audit --bare
     """
-    from fedkt.cli.output import print_json, stdout
-    from fedkt.errors import ConfigurationError
     from fedkt.privacy import Release
     from fedkt.privacy.accountant import price
-    from fedkt.privacy.audit import audit as attack
-    from fedkt.privacy.calibrate import smallest_noise
-    from fedkt.privacy.statement import rounded_up
+    from fedkt.privacy.audit import attack
     from fedkt.privacy.stream import Stream
 
     scale = options.scale(
         gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
     )
     whom = words.unit_of(unit)
-    scaled = [name for name, _ in scale if name not in ("threshold", "answers")]
-    if epsilon is not None and scaled:
-        raise ConfigurationError(f"Give either --epsilon or a scale, got both (--{', --'.join(scaled)}).")
-    if scaled:
-        noise = words.noise_of(mechanism, scale)
-    else:
-        noise = smallest_noise(
-            mechanism or ("confident-gaussian" if scale else "gaussian"),
-            epsilon=2.0 if epsilon is None else epsilon,
-            delta=delta,
-            queries=queries,
-            voters=voters,
-            classes=classes,
-            unit=whom,
-            fixed=dict(scale),
-        )
-    claim = price(Release(noise, queries, voters, classes, whom), delta)
+    noise = audited_noise(mechanism, dict(scale), epsilon, delta, queries, voters, classes, whom)
     found = attack(
-        claim,
+        price(Release(noise, queries, voters, classes, whom), delta),
         rng=Stream.fresh() if seed is None else Stream.of(seed),
         trials=trials,
         fault=fault,  # type: ignore[arg-type]
         bare=bare,
     )
+    print_audit(found, as_json=as_json)
+    raise typer.Exit(int(found.broken))
+
+
+def audited_noise(
+    mechanism: str | None,
+    scale: dict[str, float],
+    epsilon: float | None,
+    delta: float,
+    queries: int,
+    voters: int,
+    classes: int,
+    unit: Unit,
+) -> Noise:
+    """The noise of a given scale, or the smallest one for the ε."""
+    from fedkt.privacy.calibrate import smallest_noise
+    from fedkt.privacy.mechanisms import USUAL, noise_of_given
+
+    scaled = [name for name in scale if name not in noise_of_given()]
+    if epsilon is not None and scaled:
+        raise ConfigurationError(f"Give either --epsilon or a scale, got both (--{', --'.join(scaled)}).")
+    if scaled:
+        return words.noise_of(mechanism, tuple(scale.items()))
+    return smallest_noise(
+        mechanism or (words.mechanism_of(None, scale) if scale else USUAL),
+        epsilon=2.0 if epsilon is None else epsilon,
+        delta=delta,
+        queries=queries,
+        voters=voters,
+        classes=classes,
+        unit=unit,
+        fixed=scale,
+    )
+
+
+def audit_figures(found: Audit) -> dict[str, object]:
+    """The audit as JSON."""
+    return {
+        "holds": not found.broken,
+        "claim": found.claim.epsilon,
+        "empirical": found.empirical,
+        "confidence": 0.95,
+        "trials": found.trials,
+        "true_positives": found.true_positives,
+        "false_positives": found.false_positives,
+        "fault": found.fault,
+        "bare": found.bare,
+        "accountant": found.claim.accountant,
+        **words.figures(found.claim.release, found.claim.delta),
+    }
+
+
+def print_audit(found: Audit, *, as_json: bool) -> None:
+    """The audit in words, or as JSON."""
+    from fedkt.cli.output import print_json
+    from fedkt.privacy.statement import rounded_up
+
     if as_json:
-        print_json(
-            {
-                "holds": not found.broken,
-                "claim": claim.epsilon,
-                "empirical": found.empirical,
-                "confidence": 0.95,
-                "trials": trials,
-                "true_positives": found.true_positives,
-                "false_positives": found.false_positives,
-                "fault": found.fault,
-                "bare": found.bare,
-                "accountant": claim.accountant,
-                **words.figures(claim.release, delta),
-            }
-        )
-        raise typer.Exit(int(found.broken))
-    what = "no noise at all (level L0)" if bare else words.in_words(noise)
-    if fault != "none":
+        print_json(audit_figures(found))
+        return
+    claim, trials = found.claim, found.trials
+    release = claim.release
+    noise = words.noise_in_words(release.noise)
+    what = "no noise at all (level L0)" if found.bare else noise
+    if found.fault != "none":
         what += ", with a planted fault: every vote counted twice"
     counted = f"{trials - trials // 2:,}"
-    claimed = "Claimed with noise:" if bare else "Claimed:"
-    lines = (
-        f"Audited: {what}; {queries} labels of {voters} voters, {trials:,} releases of each of two votes that differ "
-        "in one voter.",
-        f"{claimed} epsilon {rounded_up(claim.epsilon)} at delta {delta:g} for one {unit} ({claim.release.adjacency}), "
-        f"{words.in_words(noise)}, by the accountant '{claim.accountant}'.",
+    claimed = "Claimed with noise:" if found.bare else "Claimed:"
+    words.say(
+        f"Audited: {what}; {release.queries} labels of {release.voters} voters, {trials:,} releases of each of two "
+        "votes that differ in one voter."
+    )
+    words.say(
+        f"{claimed} epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} for one {release.unit} "
+        f"({release.adjacency}), {noise}, by the accountant '{claim.accountant}'."
+    )
+    words.say(
         f"Found:   epsilon is at least {found.empirical:.3f} with 95 % confidence: the test said 'the one vote' "
         f"on {found.true_positives:,} of {counted} releases of it, and on {found.false_positives:,} of {counted} of "
-        "the other.",
+        "the other."
+    )
+    words.say(
         "BROKEN: an attacker learns more than the claim allows. Do not release anything with it."
         if found.broken
-        else "Holds: the attack stays below the claim. That is no proof; a broken claim would be a bug.",
+        else "Holds: the attack stays below the claim. That is no proof; a broken claim would be a bug."
     )
-    for line in lines:
-        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(int(found.broken))

@@ -11,7 +11,7 @@ from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.privacy import Noise, Price, Release
+    from fedkt.privacy import Noise, Price
 
 
 def calibrate(
@@ -50,17 +50,14 @@ def calibrate(
 
       fedkt privacy calibrate --epsilon 2 --voters 50 --most-queries --sigma 40
     """
+    from fedkt.privacy.mechanisms import noise_of_given
+
     scale = options.scale(
         gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
     )
     whom = words.unit_of(unit)
-    public: dict[str, Any] = {
-        "delta": delta,
-        "voters": voters,
-        "classes": classes,
-        "unit": whom,
-        "abstentions": words.abstain(abstentions, whom),
-    }
+    public = {"delta": delta, "voters": voters, "classes": classes, "unit": whom}
+    public["abstentions"] = words.abstain(abstentions, whom)
     lead = words.margin_of(margin, voters)
     if most_queries:
         if queries is not None:
@@ -70,7 +67,7 @@ def calibrate(
     if queries is None:
         raise ConfigurationError("How many queries? Pass --queries 40, or --most-queries with a noise scale.")
     fixed = dict(scale)
-    if set(fixed) - {"threshold", "answers"}:
+    if set(fixed) - set(noise_of_given()):
         raise ConfigurationError(
             f"calibrate finds the scale: leave --{', --'.join(sorted(fixed))} out, or ask for --most-queries with it."
         )
@@ -87,50 +84,74 @@ def show_best(
     as_json: bool,
 ) -> None:
     """The smallest noise of every mechanism, the one with the best chance of the right label first."""
-    from rich.table import Table
-
-    from fedkt.cli.output import print_json, progress_bar, stdout
-    from fedkt.privacy.calibrate import chance_right, smallest_noise
-    from fedkt.privacy.statement import rounded_up
+    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.privacy.calibrate import chance_right
+    from fedkt.privacy.mechanisms import calibrated_alone
 
     counts = words.counts_at(margin, public["voters"], public["classes"])
-    names = mechanisms or ("laplace", "gaussian", "gumbel")
+    names = mechanisms or calibrated_alone()
     found = []
     with progress_bar("looking for the smallest noise", quiet=as_json) as bar:
         for number, name in enumerate(names):
-            own = fixed if name == "confident-gaussian" else {}
-            least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
-            offered = [priced(each, queries, public) for each in (words.in_five_digits(least), least)]
-            # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
-            paid = offered[0] if offered[0].epsilon <= epsilon else offered[1]
-            found.append((chance_right(paid.release.noise, counts), paid))
+            price = least_price(name, epsilon, queries, fixed, public)
+            found.append((chance_right(price.release.noise, counts), price))
             bar(number + 1, len(names))
     found.sort(key=lambda each: -each[0])
-    first = found[0][1].release
     if as_json:
-        shared = words.figures(first, public["delta"])
-        print_json(
-            {
-                "target": epsilon,
-                **shared,
-                "epsilon": found[0][1].epsilon,
-                "accountant": found[0][1].accountant,
-                "margin": margin,
-                "chance": found[0][0],
-                "mechanisms": [
-                    {
-                        "mechanism": each.release.noise.name,
-                        "scale": dict(each.release.noise.scale),
-                        "epsilon": each.epsilon,
-                        "accountant": each.accountant,
-                        "chance": chance,
-                    }
-                    for chance, each in found
-                ],
-            }
-        )
+        print_json({"target": epsilon, **best_figures(found, margin)})
         return
-    table = Table(title=f"Smallest noise for epsilon {epsilon:g} at delta {public['delta']:g}: {asked(first)}")
+    print_best(found, epsilon)
+    say_margin(margin, public)
+    words.say(words.meaning(found[0][1]))
+
+
+def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float], public: dict[str, Any]) -> Price:
+    """The price of a mechanism's smallest noise; in few digits, where these still keep the budget."""
+    from fedkt.privacy.calibrate import smallest_noise
+    from fedkt.privacy.mechanisms import noise_class
+
+    own = fixed if noise_class(name).given() else {}
+    least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
+    # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
+    short, long = (price_at(each, queries, public) for each in (least.rounded(), least))
+    return short if short.epsilon <= epsilon else long
+
+
+def best_figures(found: list[tuple[float, Price]], margin: int) -> dict[str, Any]:
+    """All mechanisms as JSON, the first as the answer."""
+    chance, best = found[0]
+    return {
+        **words.figures(best.release, best.delta),
+        "epsilon": best.epsilon,
+        "accountant": best.accountant,
+        "margin": margin,
+        "chance": chance,
+        "mechanisms": [
+            {
+                "mechanism": each.release.noise.name,
+                "scale": dict(each.release.noise.scale),
+                "epsilon": each.epsilon,
+                "accountant": each.accountant,
+                "chance": chance,
+            }
+            for chance, each in found
+        ],
+    }
+
+
+def print_best(found: list[tuple[float, Price]], epsilon: float) -> None:
+    """All mechanisms as a table."""
+    from rich.table import Table
+
+    from fedkt.cli.output import stdout
+    from fedkt.privacy.statement import rounded_up
+
+    first = found[0][1]
+    figures = first.release
+    table = Table(
+        title=f"Smallest noise for epsilon {epsilon:g} at delta {first.delta:g}: {figures.queries} queries, "
+        f"{figures.voters} voters, {figures.classes} classes, one {figures.unit}"
+    )
     table.add_column("mechanism")
     table.add_column("noise")
     table.add_column("epsilon", justify="right")
@@ -138,18 +159,17 @@ def show_best(
     table.add_column("right label", justify="right")
     table.add_column("")
     for number, (chance, each) in enumerate(found):
+        best = number == 0 and len(found) > 1
         table.add_row(
             each.release.noise.name,
             words.scale_in_words(each.release.noise),
             rounded_up(each.epsilon),
             each.accountant,
-            words.percent(chance),
-            "best" if number == 0 and len(found) > 1 else "",
-            style="bold" if number == 0 and len(found) > 1 else None,
+            words.chance_in_percent(chance),
+            "best" if best else "",
+            style="bold" if best else None,
         )
     stdout.print(table)
-    say_margin(margin, public)
-    stdout.print(words.meaning(found[0][1]), markup=False, highlight=False, soft_wrap=True)
 
 
 def show_most(
@@ -161,39 +181,36 @@ def show_most(
     as_json: bool,
 ) -> None:
     """How many queries a noise buys."""
-    from fedkt.cli.output import print_json, stdout
+    from fedkt.cli.output import print_json
     from fedkt.privacy.calibrate import chance_right, most_queries
 
     noise = words.noise_of(mechanism, scale)
     most = most_queries(noise, epsilon=epsilon, **public)
-    paid = priced(noise, most, public)
+    price = price_at(noise, most, public)
     chance = chance_right(noise, words.counts_at(margin, public["voters"], public["classes"]))
     if as_json:
         print_json(
             {
                 "target": epsilon,
-                **words.figures(paid.release, public["delta"]),
-                "epsilon": paid.epsilon,
-                "accountant": paid.accountant,
+                **words.figures(price.release, public["delta"]),
+                "epsilon": price.epsilon,
+                "accountant": price.accountant,
                 "margin": margin,
                 "chance": chance,
             }
         )
         return
-    stdout.print(
-        f"{words.in_words(noise)}: epsilon {epsilon:g} at delta {public['delta']:g} covers {most:,} queries of "
+    words.say(
+        f"{words.noise_in_words(noise)}: epsilon {epsilon:g} at delta {public['delta']:g} covers {most:,} queries of "
         f"{public['voters']} voters and {public['classes']} classes, each right with a chance of "
-        f"{words.percent(chance)}.",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        f"{words.chance_in_percent(chance)}."
     )
     say_margin(margin, public)
     if most:
-        stdout.print(words.meaning(paid), markup=False, highlight=False, soft_wrap=True)
+        words.say(words.meaning(price))
 
 
-def priced(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
+def price_at(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
     """What so many queries with this noise cost."""
     from fedkt.privacy import Release
     from fedkt.privacy.accountant import price
@@ -202,20 +219,10 @@ def priced(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
     return price(Release(noise, queries, **figures), public["delta"])
 
 
-def asked(release: Release) -> str:
-    """How much is asked of whom."""
-    return f"{release.queries} queries, {release.voters} voters, {release.classes} classes, one {release.unit}"
-
-
 def say_margin(margin: int, public: dict[str, Any]) -> None:
     """What the chance of the right label is a chance of."""
-    from fedkt.cli.output import stdout
-
-    stdout.print(
+    words.say(
         f"Right label: the chance that the winner is released when it leads every other class by {margin} of "
         f"{public['voters']} votes (--margin; nobody's votes were looked at). Closer votes fare worse, clearer ones "
-        "better.",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        "better."
     )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.privacy import words
+
+if TYPE_CHECKING:
+    from fedkt.privacy.entries import Entry
 
 
-def ledger(
+def show_ledger(
     file: Annotated[Path, typer.Argument(help="The ledger file.", metavar="FILE")],
     owner: Annotated[str | None, typer.Option(help="Only what this party, or 'server', has spent.")] = None,
     delta: options.Delta = 1e-5,
@@ -24,17 +28,38 @@ def ledger(
 
       fedkt privacy ledger ledger.jsonl --owner north --delta 1e-6 --json
     """
+    from fedkt.cli.output import print_json
+    from fedkt.privacy.statement import rounded_up
+
+    entries = entries_of(file, owner)
+    totals = totals_of(entries, delta)
+    if as_json:
+        print_json(
+            {"ledger": str(file), "delta": delta, "totals": totals, "entries": [each.as_dict() for each in entries]}
+        )
+        return
+    print_entries(str(file), entries)
+    for each in totals:
+        words.say(
+            f"{each['owner']} has spent epsilon {rounded_up(each['epsilon'])} at delta {delta:g} for one "
+            f"{each['unit']} ({each['adjacency']}): {each['queries']:,} labels in {each['releases']} "
+            f"release{'' if each['releases'] == 1 else 's'}."
+        )
+    if len(entries) > 1:
+        words.say(
+            "What several releases have spent is the least budget, fixed before the first, that lets all of them pass."
+        )
+    if not entries:
+        words.say("Nothing has been spent.")
+
+
+def entries_of(file: Path, owner: str | None) -> list[Entry]:
+    """The entries of an owner, or all; what had to be repaired is told."""
     import warnings
 
-    from rich.table import Table
-    from rich.text import Text
-
-    from fedkt.cli.output import print_json, stderr, stdout
+    from fedkt.cli.output import stderr
     from fedkt.errors import PrivacyError
-    from fedkt.privacy.ledger import total_of
     from fedkt.privacy.ledger_file import LedgerFile
-    from fedkt.privacy.price import common_adjacency
-    from fedkt.privacy.statement import rounded_up
 
     with warnings.catch_warnings():
         # What was repaired is said below, in one line.
@@ -46,58 +71,55 @@ def ledger(
     if owner is not None and not entries:
         known = ", ".join(dict.fromkeys(entry.who for entry in ledger_file.entries)) or "nobody"
         raise PrivacyError(f"The ledger {file} has no release by {owner!r}. It has releases by: {known}.")
+    return entries
 
-    totals: list[dict[str, Any]] = []
-    # A party and a record have no common ε: an owner who released about both has two totals.
-    for who, unit in dict.fromkeys((entry.who, entry.unit) for entry in entries):
-        own = [entry for entry in entries if (entry.who, entry.unit) == (who, unit)]
+
+def totals_of(entries: list[Entry], delta: float) -> list[dict[str, Any]]:
+    """What each owner has spent. A party and a record have no common ε: who released about both has two totals."""
+    from fedkt.privacy.ledger import total_of
+    from fedkt.privacy.price import common_adjacency
+
+    totals = []
+    for who, unit in dict.fromkeys((entry.who, entry.release.unit) for entry in entries):
+        own = [entry for entry in entries if (entry.who, entry.release.unit) == (who, unit)]
         totals.append(
             {
                 "owner": who,
                 "unit": unit,
-                "adjacency": common_adjacency(own),
+                "adjacency": common_adjacency(entry.release for entry in own),
                 "releases": len(own),
-                "queries": sum(entry.queries for entry in own),
+                "queries": sum(entry.release.queries for entry in own),
                 "epsilon": total_of(own, delta),
                 "delta": delta,
             }
         )
-    if as_json:
-        said = [{**vars(entry), "scale": dict(entry.scale)} for entry in entries]
-        print_json({"ledger": str(file), "delta": delta, "totals": totals, "entries": said})
-        return
-    table = Table(title=str(file))
+    return totals
+
+
+def print_entries(title: str, entries: list[Entry]) -> None:
+    """The entries as a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from fedkt.cli.output import stdout
+
+    table = Table(title=title)
     table.add_column("no.", justify="right")
     table.add_column("when (UTC)", no_wrap=True)
     for column in ("who", "labels", "of", "noise", "purpose"):
         table.add_column(column, justify="right" if column == "labels" else "left")
     for entry in entries:
-        scale = ", ".join(f"{name} {value:.5g}" for name, value in entry.scale.items())
+        release = entry.release
+        scale = ", ".join(f"{name} {value:.5g}" for name, value in entry.as_dict()["scale"].items())
         cells = (
             str(entry.number),
             entry.time[:16].replace("T", " "),
             entry.who,
-            f"{entry.queries:,}",
-            f"{entry.voters} voters, {entry.classes} classes",
-            f"{entry.mechanism}, {scale}",
-            entry.purpose,
+            f"{release.queries:,}",
+            f"{release.voters} voters, {release.classes} classes",
+            f"{release.noise.name}, {scale}",
+            release.purpose,
         )
         # As text: a party may be called "[red]".
         table.add_row(*(Text(cell) for cell in cells))
     stdout.print(table)
-    for each in totals:
-        stdout.print(
-            f"{each['owner']} has spent epsilon {rounded_up(each['epsilon'])} at delta {delta:g} for one "
-            f"{each['unit']} ({each['adjacency']}): {each['queries']:,} labels in {each['releases']} "
-            f"release{'' if each['releases'] == 1 else 's'}.",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
-    if len(entries) > 1:
-        stdout.print(
-            "What several releases have spent is the least budget, fixed before the first, that lets all of them pass.",
-            soft_wrap=True,
-        )
-    if not entries:
-        stdout.print("Nothing has been spent.")

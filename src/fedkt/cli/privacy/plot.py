@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedkt.cli import options
 from fedkt.cli.privacy import words
+
+if TYPE_CHECKING:
+    from fedkt.lab.privacy_figures import Line
 
 
 def plot(
@@ -33,9 +36,9 @@ def plot(
 
       fedkt privacy plot -o privacy.png --voters 25 --margin 10 --queries-up-to 200
     """
-    from fedkt.cli.output import print_json, progress_bar, stdout
+    from fedkt.cli.output import print_json, progress_bar
     from fedkt.errors import ConfigurationError
-    from fedkt.lab.privacy_figures import Asking, priced, save_cost
+    from fedkt.lab.privacy_figures import Asking, price_lines, save_cost
 
     if output.suffix.lower() not in (".svg", ".png", ".html"):
         raise ConfigurationError(f"The picture can be .svg, .png or .html, got {output.name!r}. Choose one of these.")
@@ -51,24 +54,20 @@ def plot(
         abstentions=words.abstain(abstentions, whom),
     )
     with progress_bar("pricing", quiet=as_json) as bar:
-        lines = priced(asking, bar)
+        lines = price_lines(asking, bar)
     save_cost(output, lines, asking)
     if as_json:
-        print_json(
-            {
-                "file": str(output),
-                **vars(asking),
-                "lines": [
-                    {
-                        "name": line.name,
-                        "mechanism": line.noise.name,
-                        "scale": dict(line.noise.scale),
-                        "queries": line.queries,
-                        "epsilons": line.epsilons,
-                    }
-                    for line in lines
-                ],
-            }
-        )
+        print_json({"file": str(output), **vars(asking), "lines": [line_figures(line) for line in lines]})
         return
-    stdout.print(f"Picture: {output}", markup=False, highlight=False, soft_wrap=True)
+    words.say(f"Picture: {output}")
+
+
+def line_figures(line: Line) -> dict[str, object]:
+    """One line of the picture as JSON."""
+    return {
+        "name": line.name,
+        "mechanism": line.noise.name,
+        "scale": dict(line.noise.scale),
+        "queries": line.queries,
+        "epsilons": line.epsilons,
+    }

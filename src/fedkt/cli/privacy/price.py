@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedkt.cli import options
 from fedkt.cli.privacy import words
+from fedkt.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fedkt.privacy import Price, Release
 
 
-def price(
+def show_price(
     queries: words.Asked,
     voters: words.Voters,
     classes: words.Classes = 2,
@@ -46,15 +50,8 @@ def price(
 
       fedkt privacy price --sigma 8 --queries 30 --voters 15 --count-sigma 6.5
     """
-    from rich.table import Table
-
-    from fedkt.cli.output import print_json, stdout
-    from fedkt.errors import ConfigurationError
-    from fedkt.privacy import Release, price_together
-    from fedkt.privacy.accountant import price as price_of
-    from fedkt.privacy.gaussian import GaussianCounts
-    from fedkt.privacy.ledger import counts_release
-    from fedkt.privacy.statement import rounded_up
+    from fedkt.cli.output import print_json
+    from fedkt.privacy import Release
 
     scale = options.scale(
         gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
@@ -63,15 +60,7 @@ def price(
     release = Release(
         words.noise_of(mechanism, scale), queries, voters, classes, whom, abstentions=words.abstain(abstentions, whom)
     )
-    asked = None if accountant == "all" else options.names(accountant)
-    if count_sigma is None:
-        found = price_of(release, delta, accountants=asked)
-    elif asked is not None:
-        raise ConfigurationError("Labels and counts are priced together as a ledger does it: leave --accountant out.")
-    else:
-        # As a ledger prices it, to the last digit.
-        both = [release, counts_release(GaussianCounts(count_sigma), classes)]
-        found = price_together(both, delta, adaptive=True, first=len(both))
+    found = price_with_counts(release, delta, None if accountant == "all" else options.names(accountant), count_sigma)
     if as_json:
         print_json(
             {
@@ -83,8 +72,37 @@ def price(
             }
         )
         return
+    print_price(release, found)
+
+
+def price_with_counts(
+    release: Release, delta: float, accountants: tuple[str, ...] | None, count_sigma: float | None
+) -> Price:
+    """The price of a release, alone or with noisy class counts beside."""
+    from fedkt.privacy import price_together
+    from fedkt.privacy.accountant import price
+    from fedkt.privacy.gaussian import GaussianCounts
+    from fedkt.privacy.price import counts_release
+
+    if count_sigma is None:
+        return price(release, delta, accountants=accountants)
+    if accountants is not None:
+        raise ConfigurationError("Labels and counts are priced together as a ledger does it: leave --accountant out.")
+    # As a ledger prices it, to the last digit.
+    both = [release, counts_release(GaussianCounts(count_sigma), release.classes)]
+    return price_together(both, delta, adaptive=True, first=len(both))
+
+
+def print_price(release: Release, found: Price) -> None:
+    """What every accountant says, and what the smallest answer means."""
+    from rich.table import Table
+
+    from fedkt.cli.output import stdout
+    from fedkt.privacy.statement import rounded_up
+
     table = Table(
-        title=f"{words.in_words(release.noise)}: {queries} queries, {voters} voters, {classes} classes, delta {delta:g}"
+        title=f"{words.noise_in_words(release.noise)}: {release.queries} queries, {release.voters} voters, "
+        f"{release.classes} classes, delta {found.delta:g}"
     )
     smallest = found.accountant.split(" ")[0]
     table.add_column("accountant")
@@ -93,19 +111,17 @@ def price(
     table.add_column("how")
     for name, epsilon in found.accountants.items():
         known = math.isfinite(epsilon)
+        best = known and name == smallest
         table.add_row(
             name,
             rounded_up(epsilon) if known else "–",
-            "smallest" if known and name == smallest else "",
+            "smallest" if best else "",
             words.ABOUT.get(name, ""),
-            style="bold" if known and name == smallest else None,
+            style="bold" if best else None,
         )
     stdout.print(table)
-    stdout.print(words.meaning(found), markup=False, highlight=False, soft_wrap=True)
-    stdout.print(
+    words.say(words.meaning(found))
+    words.say(
         f"Unit: one {release.unit}, {release.adjacency}. Every figure is an upper bound from public figures; – means "
-        "that the accountant does not apply.",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        "that the accountant does not apply."
     )

@@ -35,7 +35,6 @@ Margin = Annotated[
     ),
 ]
 
-BY_SCALE = {"gamma": "laplace", "sigma": "gaussian", "theta": "gumbel"}
 ABOUT = {
     "pure": "every query at its worst, added up",
     "paper": "the paper's formula (moments), all moments",
@@ -49,20 +48,32 @@ ABOUT = {
 }
 
 
+def say(text: str) -> None:
+    """Print a sentence as it is, wrapped at words."""
+    from fedkt.cli.output import stdout
+
+    stdout.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def mechanism_of(mechanism: str | None, scale: dict[str, float]) -> str:
     """The mechanism named, or the one that has the scale given; refused where neither says."""
+    from fedkt.privacy.mechanisms import noise_of_given, noise_of_scale
+
     if mechanism is not None:
         return mechanism
-    if "threshold" in scale or "answers" in scale:
-        return "confident-gaussian"
-    told = [BY_SCALE[name] for name in scale if name in BY_SCALE]
-    if len(told) != 1:
+    of_given = [noise for name, noise in noise_of_given().items() if name in scale]
+    if of_given:
+        return of_given[0]
+    single = noise_of_scale()
+    meant = [single[name] for name in scale if name in single]
+    if len(meant) != 1:
+        *most, last = (f"--{name} ({noise})" for name, noise in single.items())
         raise ConfigurationError(
-            "Which noise? Give one scale: --gamma (laplace), --sigma (gaussian) or --theta (gumbel)."
-            if not told
-            else f"One noise at a time: got the scales of {' and '.join(told)}."
+            f"Which noise? Give one scale: {', '.join(most)} or {last}."
+            if not meant
+            else f"One noise at a time: got the scales of {' and '.join(meant)}."
         )
-    return told[0]
+    return meant[0]
 
 
 def noise_of(mechanism: str | None, scale: tuple[tuple[str, float], ...]) -> Noise:
@@ -102,21 +113,7 @@ def counts_at(margin: int, voters: int, classes: int) -> list[int]:
     return [behind + margin] + [behind] * (classes - 1)
 
 
-def in_five_digits(noise: Noise) -> Noise:
-    """The same noise or a little more, with a scale that can be copied: five digits, rounded to the private side."""
-    from fedkt.privacy import make_noise
-
-    def rounded(name: str, value: float) -> float:
-        if name in ("threshold", "answers"):
-            return value
-        unit = 10.0 ** (math.floor(math.log10(value)) - 4)
-        steps = math.floor(value / unit) if name in ("gamma", "theta") else math.ceil(value / unit)
-        return float(f"{steps * unit:.5g}")
-
-    return make_noise(noise.name, {name: rounded(name, value) for name, value in noise.scale.items()})
-
-
-def in_words(noise: Noise) -> str:
+def noise_in_words(noise: Noise) -> str:
     """A noise with its parameters."""
     return f"{noise.name}, {scale_in_words(noise)}"
 
@@ -126,7 +123,7 @@ def scale_in_words(noise: Noise) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value:.5g}" for name, value in noise.scale.items())
 
 
-def percent(chance: float) -> str:
+def chance_in_percent(chance: float) -> str:
     """A chance as a percentage, never larger than it is: nearly certain is not 100 %."""
     return f"{math.floor(chance * 1000 + 1e-9) / 10:.1f} %"
 

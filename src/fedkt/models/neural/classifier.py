@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.models.base import image_of
-from fedkt.models.neural.networks import Network, built
+from fedkt.models.neural.networks import Network, build_network
 from fedkt.models.neural.recipe import Correction, Recipe
-from fedkt.models.neural.rows import Shared, as_tensor, flat_rows, network_shape, scale_of
-from fedkt.models.neural.training import Training, Watch, check_finite, one_torch_thread, train
+from fedkt.models.neural.rows import TensorCache, as_tensor, flat_rows, network_shape, scale_of
+from fedkt.models.neural.training import Training, check_finite, hold_out, one_torch_thread, train, trainable_part
 
 BLOCK_VALUES = 2**19
 """Numbers of the rows predicted at once: bounds the memory of a prediction, and is no slower than larger blocks."""
@@ -108,10 +108,10 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
 
     def initialise(self, X: Any, classes: Sequence[Any] | None = None) -> Self:
         """An untrained network that fits rows like X and knows all classes: where averaging methods start from."""
-        listed = self.classes if classes is None else classes
-        if listed is None:
+        names = self.classes if classes is None else classes
+        if names is None:
             raise ConfigurationError("An untrained network needs to know the classes.")
-        self._build(X, np.asarray(listed), check_random_state(self.random_state))
+        self._build(X, np.asarray(names), check_random_state(self.random_state))
         self.classes_ = self.outputs_
         return self
 
@@ -143,8 +143,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
 
     def most_probable(self, scores: NDArray[Any]) -> NDArray[Any]:
         """The class of the highest score in each row."""
-        chosen: NDArray[Any] = self.classes_[scores.argmax(axis=1)] if len(scores) else self.classes_[:0]
-        return chosen
+        likeliest: NDArray[Any] = self.classes_[scores.argmax(axis=1)] if len(scores) else self.classes_[:0]
+        return likeliest
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of `classes_`, which sum to 1."""
@@ -167,11 +167,17 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
 
     def _train(self, training: Training, *, epochs: int | None = None) -> Self:
         recipe = self.recipe if epochs is None else replace(self.recipe, epochs=epochs)
-        training, watch = self.held_out(training)
         with one_torch_thread():
-            self.n_steps_ = train(training, recipe, watch=watch)
+            self.train_alone(training, recipe)
         check_finite(self.network_)
         return self
+
+    def train_alone(self, training: Training, recipe: Recipe) -> None:
+        """Train the network outside any stack, with rows held out where `early_stopping` asks for it."""
+        watch = None
+        if self.early_stopping:
+            training, watch = hold_out(training, self.validation_fraction, self.patience)
+        self.n_steps_ = train(training, recipe, watch=watch)
 
     def begin(
         self,
@@ -182,16 +188,16 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         classes: Sequence[Any] | None = None,
         go_on: bool = False,
         correction: Correction | None = None,
-        shared: Shared | None = None,
+        cache: TensorCache | None = None,
     ) -> Training:
         """The network and its rows, ready to be trained (alone, or in a stack with others)."""
         self.recipe.check()
         again = hasattr(self, "network_") and (go_on or self.warm_start)
-        rows, codes, labels = self._labelled(X, y, soft, reset=not again)
+        rows, codes, labels = self._read_labels(X, y, soft, reset=not again)
         rng = check_random_state(self.random_state)
         if not again:
-            declared = self.classes if classes is None else classes
-            self._build(X, labels if declared is None else np.asarray(declared), rng)
+            all_classes = self.classes if classes is None else classes
+            self._build(X, labels if all_classes is None else np.asarray(all_classes), rng)
         seed = int(rng.randint(2**31 - 1))
         unknown = np.setdiff1d(labels, self.outputs_)
         if len(unknown):
@@ -202,35 +208,21 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
             if soft is None
             else torch.as_tensor(soft, dtype=DTYPES[self.dtype])
         )
-        tensor = self._tensor(rows) if shared is None else shared.tensor(X, self.scale_, lambda: self._tensor(rows))
+        tensor = self._tensor(rows) if cache is None else cache.tensor(X, self.scale_, lambda: self._tensor(rows))
         return Training(
             self.network_,
             tensor,
             targets.to(self.device),
             np.random.default_rng(seed),
-            correction=self._own(correction),
+            correction=None if correction is None else trainable_part(correction, self.network_),
         )
 
-    def _own(self, correction: Correction | None) -> Correction | None:
-        """A correction of everything `get_weights` gives, cut down to the weights that are trained."""
-        if correction is None:
-            return None
-        trained = {name for name, each in self.network_.named_parameters() if each.requires_grad}
-        names = list(self.network_.state_dict())
-
-        def kept(values: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
-            if len(values) not in (0, len(names)):
-                raise ConfigurationError(f"A correction has {len(values)} arrays, the network {len(names)}.")
-            return tuple(each for name, each in zip(names, values, strict=False) if name in trained)
-
-        return replace(correction, towards=kept(correction.towards), push=kept(correction.push))
-
-    def _labelled(
+    def _read_labels(
         self, X: Any, y: ArrayLike | None, soft: NDArray[np.float64] | None, *, reset: bool
     ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
         """The rows, the place of each row's class among the classes that occur, and these classes."""
         if soft is not None:
-            (rows,) = self._checked(X, reset=reset)
+            (rows,) = self._read_rows(X, reset=reset)
             labels = np.arange(soft.shape[1]) if self.classes is None else np.asarray(self.classes)
             if np.unique(labels).tolist() != labels.tolist():
                 raise ConfigurationError(
@@ -239,19 +231,19 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
             if len(soft) != len(rows) or len(labels) != soft.shape[1]:
                 raise DataError(f"{soft.shape} soft labels do not fit {len(rows)} rows of {len(labels)} classes.")
             return rows, np.empty(0, dtype=np.int64), labels
-        rows, truth = self._checked(X, y, reset=reset)
+        rows, truth = self._read_rows(X, y, reset=reset)
         check_classification_targets(truth)
         labels, codes = np.unique(column_or_1d(truth), return_inverse=True)
         return rows, codes, labels
 
-    def _checked(self, X: Any, *labels: Any, reset: bool) -> tuple[NDArray[Any], ...]:
+    def _read_rows(self, X: Any, *labels: Any, reset: bool) -> tuple[NDArray[Any], ...]:
         """The rows as a flat array, of the width the network was built for unless a new one is, and their labels."""
         if not reset and getattr(X, "ndim", 2) > 2:
             X = flat_rows(X)
         # Pixels may stay bytes until a batch is made of them.
         kinds = [np.float32, np.float64, np.uint8]
-        checked = validate_data(self, X, *labels, reset=reset, allow_nd=True, dtype=kinds, accept_sparse="csr")
-        rows, *rest = checked if labels else (checked,)
+        arrays = validate_data(self, X, *labels, reset=reset, allow_nd=True, dtype=kinds, accept_sparse="csr")
+        rows, *rest = arrays if labels else (arrays,)
         return flat_rows(rows), *rest
 
     def _build(self, X: Any, outputs: NDArray[Any], rng: np.random.RandomState) -> None:
@@ -264,31 +256,14 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         self.n_features_in_ = rows.shape[1]
         self.scale_ = scale_of(rows, self.normalise, self.image_)
         shape = network_shape(rows.shape[1], self.image_)
-        made = built(self.module, shape, max(len(self.outputs_), 2), int(rng.randint(2**31 - 1)))
+        network = build_network(self.module, shape, max(len(self.outputs_), 2), int(rng.randint(2**31 - 1)))
         try:
-            self.network_ = made.to(device=self.device, dtype=DTYPES[self.dtype]).eval()
+            self.network_ = network.to(device=self.device, dtype=DTYPES[self.dtype]).eval()
         except (RuntimeError, AssertionError) as reason:
             raise ConfigurationError(f"There is no device {self.device!r} here: {reason}") from reason
 
     def _tensor(self, rows: NDArray[Any]) -> torch.Tensor:
         return as_tensor(rows, self.scale_, self.image_, device=self.device, dtype=DTYPES[self.dtype])
-
-    def held_out(self, training: Training) -> tuple[Training, Watch | None]:
-        """The training without the rows that say when to stop, and these."""
-        if not self.early_stopping:
-            return training, None
-        if self.patience < 1:
-            raise ConfigurationError(f"patience must be at least 1, got {self.patience!r}.")
-        n_held = round(self.validation_fraction * training.n_rows)
-        if not 0 < n_held < training.n_rows:
-            raise ConfigurationError(
-                f"early_stopping would hold out {n_held} of {training.n_rows} rows (validation_fraction "
-                f"{self.validation_fraction}). Switch it off, or change the fraction."
-            )
-        shuffled = training.rng.permutation(training.n_rows)
-        held, kept = torch.from_numpy(shuffled[:n_held]), np.sort(shuffled[n_held:])
-        watch = Watch(training.rows[held], training.targets[held], self.patience)
-        return replace(training, own=kept, targets=training.targets[torch.from_numpy(kept)]), watch
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_") and hasattr(self, "classes_")
@@ -303,16 +278,16 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
 def scores_of(networks: Sequence[NeuralClassifier], X: Any) -> list[NDArray[Any]]:
     """Each network's logits for its `classes_` on the same rows, which are prepared once: all work on one scale."""
     first = networks[0]
-    (rows,) = first._checked(X, reset=False)
-    seen = [torch.from_numpy(np.searchsorted(each.outputs_, each.classes_)) for each in networks]
+    (rows,) = first._read_rows(X, reset=False)
+    columns_of = [torch.from_numpy(np.searchsorted(each.outputs_, each.classes_)) for each in networks]
     parts: list[list[NDArray[Any]]] = [[np.empty((0, len(each.classes_)), dtype=first.dtype)] for each in networks]
     block = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
     with torch.no_grad(), one_torch_thread():
         for start in range(0, len(rows), block):
             batch = first._tensor(rows[start : start + block])
-            for each, columns, said in zip(networks, seen, parts, strict=True):
-                said.append(each.network_(batch)[:, columns].cpu().numpy())
-    scores = [np.concatenate(said) for said in parts]
+            for each, columns, part in zip(networks, columns_of, parts, strict=True):
+                part.append(each.network_(batch)[:, columns].cpu().numpy())
+    scores = [np.concatenate(part) for part in parts]
     if not all(np.isfinite(each).all() for each in scores):
         raise DataError(f"Some rows hold numbers that are too large for {first.dtype}: the network has no answer.")
     return scores

@@ -42,11 +42,11 @@ class Layer:
 
 def layers_of(module: nn.Module, flat: bool) -> list[Layer] | None:
     """The layers, None where the network is more than that. `flat` says that its rows are a table's."""
-    if type(module) is not nn.Sequential or _hooked(module):
+    if type(module) is not nn.Sequential or _has_hooks(module):
         return None
     layers: list[Layer] = []
     for name, part in module._modules.items():
-        if part is None or _hooked(part):
+        if part is None or _has_hooks(part):
             return None
         if type(part) is nn.Linear:
             layers.append(Layer(name, part.bias is not None))
@@ -59,7 +59,7 @@ def layers_of(module: nn.Module, flat: bool) -> list[Layer] | None:
     return layers if flat and layers else None
 
 
-def _hooked(part: nn.Module) -> bool:
+def _has_hooks(part: nn.Module) -> bool:
     return bool(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks)
 
 
@@ -81,25 +81,25 @@ class Dense:
     def fill(self, weights: dict[str, Tensor], rows: Tensor, targets: Tensor, share: Tensor) -> None:
         """Write every weight's gradient into its `grad`: of cross entropy, where each row has a share of the loss."""
         # A batch is the columns of a matrix here, which is the faster order of all three products.
-        said = rows.flatten(2).transpose(1, 2)
-        given: list[Tensor] = []
+        values = rows.flatten(2).transpose(1, 2)
+        inputs: list[Tensor] = []
         for layer in self.layers:
-            given.append(said)
+            inputs.append(values)
             weight = weights[f"{layer.name}.weight"]
             bias = weights[f"{layer.name}.bias"].unsqueeze(2) if layer.bias else None
-            said = weight.bmm(said) if bias is None else torch.baddbmm(bias, weight, said)
+            values = weight.bmm(values) if bias is None else torch.baddbmm(bias, weight, values)
             if layer.function is not None:
-                said = layer.function.apply(said)
-        results = [*given[1:], said]
-        slope = loss_slope(said, targets, share)
+                values = layer.function.apply(values)
+        results = [*inputs[1:], values]
+        slope = loss_slope(values, targets, share)
         for place in reversed(range(len(self.layers))):
             layer = self.layers[place]
             if layer.function is not None:
                 slope = layer.function.slope(slope, results[place])
             weight = weights[f"{layer.name}.weight"]
-            torch.bmm(slope, given[place].transpose(1, 2), out=kept_gradient(weight))
+            torch.bmm(slope, inputs[place].transpose(1, 2), out=gradient_memory(weight))
             if layer.bias:
-                torch.sum(slope, 2, out=kept_gradient(weights[f"{layer.name}.bias"]))
+                torch.sum(slope, 2, out=gradient_memory(weights[f"{layer.name}.bias"]))
             if place:
                 slope = weight.transpose(1, 2).bmm(slope)
 
@@ -114,7 +114,7 @@ def loss_slope(logits: Tensor, targets: Tensor, share: Tensor) -> Tensor:
     return slope.mul_(share.unsqueeze(1))
 
 
-def kept_gradient(weight: Tensor) -> Tensor:
+def gradient_memory(weight: Tensor) -> Tensor:
     """The memory of a weight's gradient, the same in every step."""
     if weight.grad is None:
         weight.grad = torch.empty_like(weight)

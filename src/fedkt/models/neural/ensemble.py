@@ -15,13 +15,13 @@ from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.models.base import image_of
 from fedkt.models.ensemble import TrainingTask
 from fedkt.models.neural.classifier import NeuralClassifier, scores_of
-from fedkt.models.neural.networks import built
-from fedkt.models.neural.rows import Shared, flat_rows, network_shape, scale_of
-from fedkt.models.neural.stack import most_in_a_stack, reason_against, train_stack
-from fedkt.models.neural.training import Training, check_finite, one_torch_thread, train
+from fedkt.models.neural.networks import build_network
+from fedkt.models.neural.rows import TensorCache, flat_rows, network_shape, scale_of
+from fedkt.models.neural.stack import most_in_a_stack, reason_against_stack, train_stack
+from fedkt.models.neural.training import Training, check_finite, one_torch_thread
 
 
-def kind(estimator: NeuralClassifier, n_columns: int) -> tuple[Any, ...]:
+def stack_key(estimator: NeuralClassifier, n_columns: int) -> tuple[Any, ...]:
     """What two networks must have in common to stand in one stack: everything but their seed and their scale."""
     parameters = estimator.get_params(deep=False)
     module = parameters.pop("module")
@@ -31,23 +31,23 @@ def kind(estimator: NeuralClassifier, n_columns: int) -> tuple[Any, ...]:
     return (n_columns, same, repr(sorted(parameters.items())))
 
 
-def suited_network(estimator: NeuralClassifier, public: Any, image: tuple[int, int, int] | None) -> NeuralClassifier:
-    """A copy with what it left open settled: the shape of an image, and the scale of the public rows.
+def network_for_rows(estimator: NeuralClassifier, public: Any, image: tuple[int, int, int] | None) -> NeuralClassifier:
+    """A copy with what it left open: the shape of an image, and the scale of the public rows.
 
     The same scale for everybody comes from rows everybody has; a party's own rows would make models differ in it.
     """
-    settled: NeuralClassifier = clone(estimator)
-    if settled.image is None:
-        settled.image = image
-    if isinstance(settled.normalise, str):
+    own: NeuralClassifier = clone(estimator)
+    if own.image is None:
+        own.image = image
+    if isinstance(own.normalise, str):
         if not np.isfinite(flat_rows(public)).all():
             raise DataError(
                 "The public rows contain NaN or infinite values, which networks cannot read. Fill the gaps."
             )
-        shape = image_of(public, settled.image)
-        scale = scale_of(public, settled.normalise, shape)
-        settled.normalise = (scale.mean, scale.deviation)
-    return settled
+        shape = image_of(public, own.image)
+        scale = scale_of(public, own.normalise, shape)
+        own.normalise = (scale.mean, scale.deviation)
+    return own
 
 
 def stack_size(estimator: NeuralClassifier, X: Any, n_classes: int) -> tuple[int, str | None]:
@@ -58,12 +58,12 @@ def stack_size(estimator: NeuralClassifier, X: Any, n_classes: int) -> tuple[int
         return 1, f"stacks are for processors, not for {estimator.device}"
     image = image_of(X, estimator.image)
     shape = network_shape(flat_rows(X[:1]).shape[1], image)
-    one, other = (built(estimator.module, shape, max(n_classes, 2), seed) for seed in (0, 1))
-    reason = reason_against(one, other, shape)
+    one, other = (build_network(estimator.module, shape, max(n_classes, 2), seed) for seed in (0, 1))
+    reason = reason_against_stack(one, other, shape)
     return (1 if reason else most_in_a_stack(one)), reason
 
 
-class Unfit(Exception):
+class StartFailure(Exception):
     """Why the training of one network of a group could not begin."""
 
     def __init__(self, place: int, cause: Exception) -> None:
@@ -71,73 +71,72 @@ class Unfit(Exception):
         self.place, self.cause = place, cause
 
 
-def fit_networks(estimators: Sequence[NeuralClassifier], problems: Sequence[TrainingTask]) -> dict[int, ModelError]:
-    """Fit the (prepared) network of each problem, those of one kind in one stack; the result is as if one by one.
+def fit_networks(estimators: Sequence[NeuralClassifier], tasks: Sequence[TrainingTask]) -> dict[int, ModelError]:
+    """Fit the untrained network of each task, those of one kind in one stack; the result is as if one by one.
 
     What comes back says which networks' training ran away, by their places.
     """
-    trainings = laid_together(estimators, problems)
+    trainings = gather_trainings(estimators, tasks)
     first = estimators[0]
     with one_torch_thread():
         if len(estimators) > 1:
             train_stack(trainings, first.recipe)
-            for each, problem in zip(estimators, problems, strict=True):
-                each.n_steps_ = first.recipe.steps(problem.n_rows)
+            for each, task in zip(estimators, tasks, strict=True):
+                each.n_steps_ = first.recipe.steps(task.n_rows)
         else:
-            training, watch = first.held_out(trainings[0])
-            first.n_steps_ = train(training, first.recipe, watch=watch)
-    unfit: dict[int, ModelError] = {}
+            first.train_alone(trainings[0], first.recipe)
+    failures: dict[int, ModelError] = {}
     for place, each in enumerate(estimators):
         try:
             check_finite(each.network_)
         except ModelError as reason:
-            unfit[place] = reason
-    return unfit
+            failures[place] = reason
+    return failures
 
 
-def laid_together(estimators: Sequence[NeuralClassifier], problems: Sequence[TrainingTask]) -> list[Training]:
+def gather_trainings(estimators: Sequence[NeuralClassifier], tasks: Sequence[TrainingTask]) -> list[Training]:
     """The trainings, with the rows of all of them gathered in one tensor: no second copy of it is ever whole."""
-    begun: list[Training] = []
-    shared = Shared()
-    total = sum(len(each.rows) for each in problems if each.rows is not None)
-    together: torch.Tensor | None = None
+    trainings: list[Training] = []
+    cache = TensorCache()
+    total = sum(len(each.rows) for each in tasks if each.rows is not None)
+    whole: torch.Tensor | None = None
     end = 0
-    for estimator, problem in zip(estimators, problems, strict=True):
-        if problem.start is not None:
-            estimator.initialise(problem.X).set_weights(problem.start)
+    for estimator, task in zip(estimators, tasks, strict=True):
+        if task.start is not None:
+            estimator.initialise(task.X).set_weights(task.start)
         try:
             training = estimator.begin(
-                problem.own_rows,
-                None if problem.shares is not None else problem.labels,
-                soft=problem.shares,
-                go_on=problem.start is not None,
-                correction=problem.correction,
-                shared=shared if problem.rows is None else None,
+                task.own_rows,
+                None if task.shares is not None else task.labels,
+                soft=task.shares,
+                go_on=task.start is not None,
+                correction=task.correction,
+                cache=cache if task.rows is None else None,
             )
         except ConfigurationError:
             raise
         except (ValueError, TypeError) as reason:
-            raise Unfit(len(begun), reason) from reason
-        if problem.rows is not None and len(problems) > 1:
-            if together is None:
-                together = training.rows.new_empty((total, *training.rows.shape[1:]))
-            first, end = end, end + problem.n_rows
-            together[first:end] = training.rows
-            training = replace(training, rows=together, own=np.arange(first, end))
-        begun.append(training)
-    return begun
+            raise StartFailure(len(trainings), reason) from reason
+        if task.rows is not None and len(tasks) > 1:
+            if whole is None:
+                whole = training.rows.new_empty((total, *training.rows.shape[1:]))
+            first, end = end, end + task.n_rows
+            whole[first:end] = training.rows
+            training = replace(training, rows=whole, own=np.arange(first, end))
+        trainings.append(training)
+    return trainings
 
 
-def answers(estimators: Sequence[NeuralClassifier], X: Any) -> list[NDArray[np.int64]]:
+def network_answers(estimators: Sequence[NeuralClassifier], X: Any) -> list[NDArray[np.int64]]:
     """What each network (of one kind, on one scale) says about the same rows, which are prepared once."""
     scores = scores_of(estimators, X)
-    return [each.most_probable(said) for each, said in zip(estimators, scores, strict=True)]
+    return [each.most_probable(part) for each, part in zip(estimators, scores, strict=True)]
 
 
 def with_weights(
     estimator: NeuralClassifier, X: Any, n_classes: int, weights: Sequence[NDArray[Any]] | None = None
 ) -> NeuralClassifier:
     """A network for rows like X with an output for every agreed class, and these weights (new ones where None)."""
-    made: NeuralClassifier = clone(estimator).set_params(classes=range(n_classes))
-    made.initialise(X)
-    return made if weights is None else made.set_weights(weights)
+    own: NeuralClassifier = clone(estimator).set_params(classes=range(n_classes))
+    own.initialise(X)
+    return own if weights is None else own.set_weights(weights)

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.graphs import Scores
+from fedkt.models.graphs import LabelScores
 from fedkt.models.neural.rows import network_shape
 from fedkt.models.neural.training import one_torch_thread
 from fedkt.models.onnx_rules import OPERATORS, OPSETS
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TIE = 1e-4
 """Logits this close, relative to their size, are as good as equal: float32 sums of other order differ by less."""
-EXPORTED = 16
+MODULE_OPSET = 16
 """The operator set modules are exported in: all of 17 but layer normalisation, which is thus written out in arithmetic.
 
 As one operator it would need rules of its own: onnxruntime accepts scales and shifts of several wrong lengths.
@@ -54,7 +54,7 @@ def network_graph(estimator: NeuralClassifier, *, double: bool = False) -> Any:
             fields[:] = [names.get(each, f"module.{each}") for each in fields]
     for table in graph.initializer:
         table.name = f"module.{table.name}"
-    made = helper.make_graph(
+    whole = helper.make_graph(
         [*before, *graph.node, *after],
         "fedkt",
         [
@@ -63,15 +63,15 @@ def network_graph(estimator: NeuralClassifier, *, double: bool = False) -> Any:
             )
         ],
         [helper.make_tensor_value_info("local", TensorProto.INT64, [None])],
-        [*graph.initializer, *(_table(value, name) for name, value in tables.items())],
+        [*graph.initializer, *(_initialiser(value, name) for name, value in tables.items())],
     )
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSETS[""])], ir_version=8)
+    return helper.make_model(whole, opset_imports=[helper.make_opsetid("", OPSETS[""])], ir_version=8)
 
 
-def network_scores(estimator: NeuralClassifier) -> Scores:
+def network_scores(estimator: NeuralClassifier) -> LabelScores:
     """Where the logits of the classes it was shown stand in the graph."""
-    chosen = len(estimator.classes_) < max(len(estimator.outputs_), 2)
-    return Scores("net_logits" if chosen else "module.out", len(estimator.classes_), "softmax")
+    some = len(estimator.classes_) < max(len(estimator.outputs_), 2)
+    return LabelScores("net_logits" if some else "module.out", len(estimator.classes_), "softmax")
 
 
 def near_ties(model: FittedModel, rows: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -80,13 +80,13 @@ def near_ties(model: FittedModel, rows: NDArray[np.float32], labels: NDArray[np.
     The measure is the larger of the row's largest logit and a typical row's: where large sums cancel, the row's own
     logits are small, but their error is not.
     """
-    estimator, seen_by = model.estimator, rows
+    estimator, inputs = model.estimator, rows
     if type(estimator).__name__ == "Pipeline":
-        estimator, seen_by = estimator[-1], estimator[:-1].transform(rows)
-    scores = np.asarray(estimator.decision_scores(seen_by), dtype=np.float64)
-    meant = model.labels[np.asarray(estimator.classes_, dtype=np.int64)][None, :] == labels[:, None]
+        estimator, inputs = estimator[-1], estimator[:-1].transform(rows)
+    scores = np.asarray(estimator.decision_scores(inputs), dtype=np.float64)
+    same_class = model.labels[np.asarray(estimator.classes_, dtype=np.int64)][None, :] == labels[:, None]
     largest = np.abs(scores).max(axis=1)
-    behind = scores.max(axis=1) - np.where(meant, scores, -np.inf).max(axis=1)
+    behind = scores.max(axis=1) - np.where(same_class, scores, -np.inf).max(axis=1)
     near: NDArray[np.bool_] = behind <= TIE * np.maximum(largest, np.median(largest))
     return near
 
@@ -118,9 +118,9 @@ def _after(estimator: NeuralClassifier, logits: str, tables: dict[str, NDArray[A
     from onnx import helper
 
     nodes = []
-    shown = np.searchsorted(estimator.outputs_, estimator.classes_).astype(np.int64)
-    if len(shown) < max(len(estimator.outputs_), 2):
-        tables["net_shown"] = shown
+    places = np.searchsorted(estimator.outputs_, estimator.classes_).astype(np.int64)
+    if len(places) < max(len(estimator.outputs_), 2):
+        tables["net_shown"] = places
         nodes.append(helper.make_node("Gather", [logits, "net_shown"], ["net_logits"], axis=1))
         logits = "net_logits"
     tables["net_classes"] = np.asarray(estimator.classes_, dtype=np.int64)
@@ -134,7 +134,7 @@ def _module_graph(estimator: NeuralClassifier, *, double: bool) -> Any:
     kind = torch.float64 if double else torch.float32
     module = copy.deepcopy(estimator.network_).to(device="cpu", dtype=kind).eval()
     shape = network_shape(estimator.n_features_in_, estimator.image_)
-    graph, other = (_exported(module, torch.zeros((batch, *shape), dtype=kind)) for batch in BATCHES)
+    graph, other = (_export_module(module, torch.zeros((batch, *shape), dtype=kind)) for batch in BATCHES)
     strange = sorted({each.op_type for each in graph.node if each.domain or each.op_type not in OPERATORS})
     if strange:
         raise ModelError(f"the network needs the operator {', '.join(strange)}, which receivers do not run.")
@@ -142,7 +142,7 @@ def _module_graph(estimator: NeuralClassifier, *, double: bool) -> Any:
     return graph
 
 
-def _exported(module: torch.nn.Module, batch: torch.Tensor) -> Any:
+def _export_module(module: torch.nn.Module, batch: torch.Tensor) -> Any:
     """What torch's exporter makes of a module and a batch of exactly this shape, with constants worked out."""
     import onnx
 
@@ -156,14 +156,14 @@ def _exported(module: torch.nn.Module, batch: torch.Tensor) -> Any:
                 buffer,
                 input_names=["in"],
                 output_names=["out"],
-                opset_version=EXPORTED,
+                opset_version=MODULE_OPSET,
                 dynamo=False,
             )
         except torch.onnx.OnnxExporterError as reason:
-            named = re.search(r"[Ee]xporting the operator '([^']+)'", str(reason))
-            if named is None:
+            operator = re.search(r"[Ee]xporting the operator '([^']+)'", str(reason))
+            if operator is None:
                 raise
-            raise ModelError(f"the network needs the operator {named[1]}, which ONNX does not have.") from reason
+            raise ModelError(f"the network needs the operator {operator[1]}, which ONNX does not have.") from reason
     model = onnx.load_from_string(buffer.getvalue())
     _fold(model, batch.numpy())
     return model.graph
@@ -200,23 +200,23 @@ def _fold(model: Any, batch: NDArray[Any]) -> None:
 
     graph = model.graph
     known = {"", *(each.name for each in graph.initializer)}
-    left = []
+    remaining = []
     for node in graph.node:
         if node.op_type == "Shape" or known.issuperset(node.input):
             known.update(node.output)
         else:
-            left.append(node)
+            remaining.append(node)
     stored = {each.name for each in graph.initializer}
-    wanted = sorted({each for node in left for each in node.input if each in known - stored - {""}})
-    if wanted:
+    names = sorted({each for node in remaining for each in node.input if each in known - stored - {""}})
+    if names:
         outputs = list(graph.output)
-        graph.output.extend(helper.make_empty_tensor_value_info(each) for each in wanted)
-        values = open_session(model.SerializeToString()).run(wanted, {"in": batch})
+        graph.output.extend(helper.make_empty_tensor_value_info(each) for each in names)
+        values = open_session(model.SerializeToString()).run(names, {"in": batch})
         del graph.output[len(outputs) :]
-        graph.initializer.extend(_table(value, name) for name, value in zip(wanted, values, strict=True))
-    kept = [copy.deepcopy(each) for each in left]
+        graph.initializer.extend(_initialiser(value, name) for name, value in zip(names, values, strict=True))
+    copies = [copy.deepcopy(each) for each in remaining]
     del graph.node[:]
-    graph.node.extend(kept)
+    graph.node.extend(copies)
 
 
 def _loosen(graph: Any, other: Any) -> None:
@@ -237,16 +237,16 @@ def _loosen(graph: Any, other: Any) -> None:
         one, two = numpy_helper.to_array(table), others[name]
         if np.array_equal(one, two, equal_nan=one.dtype.kind == "f"):
             continue
-        changed = np.flatnonzero(one != two) if one.shape == two.shape else np.empty(0)
-        same = name in shapes - used_elsewhere and len(changed) == 1
+        moved = np.flatnonzero(one != two) if one.shape == two.shape else np.empty(0)
+        same = name in shapes - used_elsewhere and len(moved) == 1
         # In a shape, −1 is whatever is left over; where that is taken, 0 is as many as come in.
-        taken = bool((one == -1).any())
-        same &= not taken or (one[changed] == BATCHES[0]).all()
+        has_rest = bool((one == -1).any())
+        same &= not has_rest or (one[moved] == BATCHES[0]).all()
         if not same:
             break
         loose = one.copy()
-        loose[changed] = 0 if taken else -1
-        table.CopyFrom(_table(loose, name))
+        loose[moved] = 0 if has_rest else -1
+        table.CopyFrom(_initialiser(loose, name))
     if not same:
         raise ModelError("the network does something else with another number of rows, beyond putting it in a shape.")
 
@@ -255,7 +255,7 @@ def _form(node: Any) -> tuple[Any, ...]:
     return (node.op_type, *node.input, *node.output, *(each.SerializeToString() for each in node.attribute))
 
 
-def _table(values: NDArray[Any], name: str) -> Any:
+def _initialiser(values: NDArray[Any], name: str) -> Any:
     from onnx import numpy_helper
 
     return numpy_helper.from_array(values, name)

@@ -28,9 +28,9 @@ class Perceptron:
     def __call__(self, shape: Shape, n_outputs: int) -> nn.Module:
         layers: list[nn.Module] = [nn.Flatten()]
         width = prod(shape)
-        for following in self.hidden:
-            layers += [nn.Linear(width, following), nn.ReLU()]
-            width = following
+        for units in self.hidden:
+            layers += [nn.Linear(width, units), nn.ReLU()]
+            width = units
         return nn.Sequential(*layers, nn.Linear(width, n_outputs))
 
 
@@ -46,8 +46,8 @@ def cnn(shape: Shape, n_outputs: int) -> nn.Module:
             "image=(height, width, channels) where a row holds the pixels of an image."
         )
     channels, height, width = shape
-    left = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
-    if min(left) < 1:
+    sides = [((side - 4) // 2 - 4) // 2 for side in (height, width)]
+    if min(sides) < 1:
         raise ConfigurationError(f"The network 'cnn' needs images of at least 16 × 16, got {height} × {width}.")
     return nn.Sequential(
         # Pooling before ReLU is the same function as after it, on a quarter of the numbers.
@@ -58,7 +58,7 @@ def cnn(shape: Shape, n_outputs: int) -> nn.Module:
         nn.MaxPool2d(2),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(16 * prod(left), 120),
+        nn.Linear(16 * prod(sides), 120),
         nn.ReLU(),
         nn.Linear(120, 84),
         nn.ReLU(),
@@ -83,7 +83,7 @@ def network(module: str | Network) -> Network:
     return module
 
 
-def built(module: str | Network, shape: Shape, n_outputs: int, seed: int) -> nn.Module:
+def build_network(module: str | Network, shape: Shape, n_outputs: int, seed: int) -> nn.Module:
     """An untrained network whose initial weights depend on the seed only; torch's global generator is left alone."""
     import torch
 
@@ -91,41 +91,41 @@ def built(module: str | Network, shape: Shape, n_outputs: int, seed: int) -> nn.
         torch.manual_seed(seed)
         factory = network(module)
         try:
-            made = factory(shape, n_outputs)
+            instance = factory(shape, n_outputs)
         except TypeError as reason:
             raise ConfigurationError(
                 f"module is a function (shape, n_outputs) that builds a network: {reason}"
             ) from reason
-        if not isinstance(made, nn.Module):
+        if not isinstance(instance, nn.Module):
             raise ConfigurationError(
-                f"The function given as module returned {type(made).__name__}, not a torch.nn.Module."
+                f"The function given as module returned {type(instance).__name__}, not a torch.nn.Module."
             )
-        check_outputs(made, shape, n_outputs)
-    return made
+        check_outputs(instance, shape, n_outputs)
+    return instance
 
 
-def check_outputs(made: nn.Module, shape: Shape, n_outputs: int) -> None:
+def check_outputs(instance: nn.Module, shape: Shape, n_outputs: int) -> None:
     """Refuse a network that does not give one logit per class, before anything is trained."""
     import torch
 
-    first = next(made.parameters(), None)
+    first = next(instance.parameters(), None)
     if first is None:
-        raise ConfigurationError(f"The network {type(made).__name__} has no weights, so there is nothing to train.")
-    before = {name: value.clone() for name, value in made.state_dict().items()}
+        raise ConfigurationError(f"The network {type(instance).__name__} has no weights, so there is nothing to train.")
+    before = {name: value.clone() for name, value in instance.state_dict().items()}
     try:
         with torch.no_grad():
-            said = made.eval()(torch.zeros((2, *shape), dtype=first.dtype))
+            logits = instance.eval()(torch.zeros((2, *shape), dtype=first.dtype))
     except Exception as reason:
         # Whatever a stranger's network raises, its user needs to know what it was given.
         raise ConfigurationError(
-            f"The network {type(made).__name__} cannot read a batch of shape {(2, *shape)}: "
+            f"The network {type(instance).__name__} cannot read a batch of shape {(2, *shape)}: "
             f"{type(reason).__name__}: {str(reason)[:300]}"
         ) from reason
-    made.load_state_dict(before)
-    made.train()
-    got = tuple(said.shape) if isinstance(said, torch.Tensor) else type(said).__name__
-    if got != (2, n_outputs):
+    instance.load_state_dict(before)
+    instance.train()
+    form = tuple(logits.shape) if isinstance(logits, torch.Tensor) else type(logits).__name__
+    if form != (2, n_outputs):
         raise ConfigurationError(
-            f"The network {type(made).__name__} must give one logit for each of {n_outputs} classes, that is "
-            f"{(2, n_outputs)} for a batch of 2; it gives {got}."
+            f"The network {type(instance).__name__} must give one logit for each of {n_outputs} classes, that is "
+            f"{(2, n_outputs)} for a batch of 2; it gives {form}."
         )

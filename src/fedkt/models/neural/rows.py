@@ -23,13 +23,6 @@ class Scale:
     mean: NDArray[np.float64]
     deviation: NDArray[np.float64]
 
-    def per_column(self, image: Image | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The same for every column of a flat row."""
-        if image is None:
-            return self.mean, self.deviation
-        pixels = image[0] * image[1]
-        return np.tile(self.mean, pixels), np.tile(self.deviation, pixels)
-
 
 def flat_rows(X: Any) -> NDArray[Any]:
     """The rows as a 2-D array: images (N, H, W[, C]) become rows of pixels, channels last."""
@@ -85,14 +78,14 @@ def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: str, dtype: 
 
 
 @dataclass
-class Shared:
+class TensorCache:
     """Tensors made from rows that several networks of a stack look at, each made once."""
 
-    made: dict[tuple[int, bytes, bytes], Tensor] = field(default_factory=dict)
+    tensors: dict[tuple[int, bytes, bytes], Tensor] = field(default_factory=dict)
 
     def tensor(self, X: Any, scale: Scale, make: Callable[[], Tensor]) -> Tensor:
         """The tensor of these rows on this scale."""
         key = (id(X), scale.mean.tobytes(), scale.deviation.tobytes())
-        if key not in self.made:
-            self.made[key] = make()
-        return self.made[key]
+        if key not in self.tensors:
+            self.tensors[key] = make()
+        return self.tensors[key]

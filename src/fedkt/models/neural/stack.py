@@ -35,7 +35,7 @@ ONE_BY_ONE = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd, nn
 """Layers whose result depends on more than the network's own weights and rows."""
 
 
-def reason_against(module: nn.Module, other: nn.Module, shape: Shape) -> str | None:
+def reason_against_stack(module: nn.Module, other: nn.Module, shape: Shape) -> str | None:
     """Why networks like these two are trained one by one, None where a stack does the same faster."""
     name = type(module).__name__
     for part in module.modules():
@@ -50,13 +50,13 @@ def reason_against(module: nn.Module, other: nn.Module, shape: Shape) -> str | N
     if len(list(module.parameters())) != len(list(module.named_parameters(remove_duplicate=False))):
         return f"{name} uses a weight in two places"
     try:
-        return tried(module, other, shape)
+        return fault_of_a_stack(module, other, shape)
     except Exception as reason:
         # A stranger's module may do anything in its forward; what a stack cannot follow is trained alone.
         return f"{name} cannot be stacked ({type(reason).__name__}: {str(reason).splitlines()[0][:120]})"
 
 
-def tried(module: nn.Module, other: nn.Module, shape: Shape) -> str | None:
+def fault_of_a_stack(module: nn.Module, other: nn.Module, shape: Shape) -> str | None:
     """What is wrong with a small stack of the two: it must say what they say, and of each row by itself."""
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn((2, 3, *shape), generator=generator, dtype=next(module.parameters()).dtype)
@@ -80,9 +80,9 @@ def most_in_a_stack(module: nn.Module) -> int:
 
 def train_stack(trainings: Sequence[Training], recipe: Recipe) -> None:
     """Train all networks in place; each ends as if it had been trained alone, up to floating-point round-off."""
-    ranked = sorted(trainings, key=lambda each: -recipe.steps(each.n_rows))
-    stack = Stack(ranked, recipe)
-    lengths = [recipe.steps(each.n_rows) for each in ranked]
+    longest_first = sorted(trainings, key=lambda each: -recipe.steps(each.n_rows))
+    stack = Stack(longest_first, recipe)
+    lengths = [recipe.steps(each.n_rows) for each in longest_first]
     done = 0
     for length in sorted(set(lengths)):
         active = sum(each >= length for each in lengths)
@@ -103,13 +103,13 @@ class Stack:
         for each in trainings:
             # As `train` does, so that both shuffle the rows alike: the first draw is the seed of dropout.
             each.rng.integers(2**63 - 1)
-        self.streams = [Stream(each, recipe.batch_size) for each in trainings]
-        self.rows, self.offsets = joined_rows(trainings)
+        self.streams = [BatchStream(each, recipe.batch_size) for each in trainings]
+        self.rows, self.offsets = join_rows(trainings)
         stacked, _ = stack_module_state([each.module for each in trainings])
         layers = layers_of(trainings[0].module, self.rows.dim() == 2)
         self.gradients = Traced(trainings[0].module) if layers is None else Dense(layers)
         self.weights = self.gradients.lay_out(stacked, self.rows[torch.zeros((len(trainings), 2), dtype=torch.int64)])
-        self.pull, self.towards, self.push = stacked_corrections(trainings, list(stacked))
+        self.pull, self.towards, self.push = stack_corrections(trainings, list(stacked))
         self.leaves: dict[str, Tensor] = {}
         self.optimiser: Optimiser | None = None
 
@@ -132,7 +132,7 @@ class Stack:
     def advance(self, count: int) -> None:
         """Take `count` steps."""
         assert self.optimiser is not None
-        places, targets, share = self.laid_out(count)
+        places, targets, share = self.next_batches(count)
         for step in range(count):
             torch.index_select(self.rows, 0, places[step].view(-1), out=self.batch)
             rows = self.batch.view(self.active, self.recipe.batch_size, *self.rows.shape[1:])
@@ -140,20 +140,20 @@ class Stack:
             self.correct()
             self.optimiser.step()
 
-    def laid_out(self, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    def next_batches(self, count: int) -> tuple[Tensor, Tensor, Tensor]:
         """For the next steps of every network: which rows, their targets, and the share of each in its batch's loss.
 
         A short batch is filled up with rows whose share is 0.
         """
-        working = self.trainings[: self.active]
+        active = self.trainings[: self.active]
         batch = np.stack([stream.take(count) for stream in self.streams[: self.active]], axis=1)
         share = torch.from_numpy(batch >= 0).to(self.rows)
         share /= share.sum(dim=2, keepdim=True)
-        picked = np.maximum(batch, 0)
-        places = np.empty_like(picked)
+        rows = np.maximum(batch, 0)
+        places = np.empty_like(rows)
         targets = []
-        for number, each in enumerate(working):
-            own = picked[:, number]
+        for number, each in enumerate(active):
+            own = rows[:, number]
             places[:, number] = self.offsets[number] + (own if each.own is None else each.own[own])
             targets.append(each.targets[torch.from_numpy(own)])
         return torch.from_numpy(places), torch.stack(targets, dim=1), share
@@ -182,7 +182,7 @@ class Stack:
             each.module.eval()
 
 
-class Stream:
+class BatchStream:
     """The batches of one network, as many at a time as are asked for."""
 
     def __init__(self, training: Training, batch_size: int) -> None:
@@ -194,12 +194,12 @@ class Stream:
         parts = [self.left]
         while sum(map(len, parts)) < count:
             parts.append(next(self.epochs))
-        joined = np.concatenate(parts)
-        self.left = joined[count:]
-        return joined[:count]
+        queue = np.concatenate(parts)
+        self.left = queue[count:]
+        return queue[:count]
 
 
-def joined_rows(trainings: Sequence[Training]) -> tuple[Tensor, list[int]]:
+def join_rows(trainings: Sequence[Training]) -> tuple[Tensor, list[int]]:
     """All rows of the networks in one tensor, shared ones once, and where each network's rows begin."""
     starts: dict[int, int] = {}
     parts: list[Tensor] = []
@@ -212,15 +212,15 @@ def joined_rows(trainings: Sequence[Training]) -> tuple[Tensor, list[int]]:
     return (parts[0] if len(parts) == 1 else torch.cat(parts)), [starts[id(each.rows)] for each in trainings]
 
 
-def stacked_corrections(
+def stack_corrections(
     trainings: Sequence[Training], names: Sequence[str]
 ) -> tuple[Tensor | None, dict[str, Tensor], dict[str, Tensor]]:
     """The corrections of all networks, weight by weight; None and empty where there are none."""
-    given = [each.correction for each in trainings]
+    corrections = [each.correction for each in trainings]
     weights = [list(each.module.parameters()) for each in trainings]
-    pulling = [each is not None and bool(each.towards) for each in given]
-    pushing = [each is not None and bool(each.push) for each in given]
-    if (any(pulling) and not all(pulling)) or (any(pushing) and not all(pushing)):
+    pulls = [each is not None and bool(each.towards) for each in corrections]
+    pushes = [each is not None and bool(each.push) for each in corrections]
+    if (any(pulls) and not all(pulls)) or (any(pushes) and not all(pushes)):
         raise ModelError("in a stack either every network's gradients are corrected, or none.")
 
     def stacked(parts: list[tuple[NDArray[Any], ...]]) -> dict[str, Tensor]:
@@ -230,7 +230,7 @@ def stacked_corrections(
         }
 
     kind = weights[0][0].dtype
-    pull = torch.tensor([each.pull for each in given if each is not None], dtype=kind) if any(pulling) else None
-    towards = stacked([each.towards for each in given if each is not None]) if any(pulling) else {}
-    push = stacked([each.push for each in given if each is not None]) if any(pushing) else {}
+    pull = torch.tensor([each.pull for each in corrections if each is not None], dtype=kind) if any(pulls) else None
+    towards = stacked([each.towards for each in corrections if each is not None]) if any(pulls) else {}
+    push = stacked([each.push for each in corrections if each is not None]) if any(pushes) else {}
     return pull, towards, push

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedkt.errors import ModelError
+from fedkt.errors import ConfigurationError, ModelError
 from fedkt.models.neural.recipe import Correction, Recipe, batches
 
 
@@ -44,8 +45,8 @@ class Watch:
     targets: Tensor
     patience: int
     best: float = float("inf")
-    waited: int = 0
-    kept: dict[str, Tensor] = field(default_factory=dict)
+    idle_epochs: int = 0
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
 
     def over(self, module: nn.Module) -> bool:
         """Whether it is time to stop."""
@@ -54,11 +55,11 @@ class Watch:
             loss = float(nn.functional.cross_entropy(module(self.rows), self.targets))
         module.train()
         if loss < self.best:
-            self.best, self.waited = loss, 0
-            self.kept = {name: value.clone() for name, value in module.state_dict().items()}
+            self.best, self.idle_epochs = loss, 0
+            self.best_weights = {name: value.clone() for name, value in module.state_dict().items()}
         else:
-            self.waited += 1
-        return self.waited >= self.patience
+            self.idle_epochs += 1
+        return self.idle_epochs >= self.patience
 
 
 @contextmanager
@@ -78,46 +79,75 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> 
     module.train()
     weights = [each for each in module.parameters() if each.requires_grad]
     optimiser = recipe.optimise(weights)
-    corrected = Corrected(training.correction, weights)
-    normalising = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
-    if normalising and training.n_rows == 1:
+    correction = GradientCorrection(training.correction, weights)
+    has_batch_norm = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
+    if has_batch_norm and training.n_rows == 1:
         raise ModelError("a network with batch normalisation cannot be trained on a single row.")
-    dropped = int(training.rng.integers(2**63 - 1))
+    dropout_seed = int(training.rng.integers(2**63 - 1))
     order = batches(training.n_rows, recipe.batch_size, training.rng)
     own = None if training.own is None else torch.from_numpy(training.own)
     steps = 0
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(dropped)
+        torch.manual_seed(dropout_seed)
         for _ in range(recipe.epochs_for(training.n_rows)):
             plan = [torch.from_numpy(batch[batch >= 0]) for batch in next(order)]
-            if normalising and len(plan) > 1 and len(plan[-1]) == 1:
+            if has_batch_norm and len(plan) > 1 and len(plan[-1]) == 1:
                 # Batch normalisation has no use for a batch of one row: it joins the batch before.
                 plan[-2:] = [torch.cat(plan[-2:])]
             for batch in plan:
                 optimiser.zero_grad()
                 rows = training.rows[batch if own is None else own[batch]]
                 nn.functional.cross_entropy(module(rows), training.targets[batch]).backward()
-                corrected.apply()
+                correction.apply()
                 optimiser.step()
             steps += len(plan)
             if watch is not None and watch.over(module):
                 break
-    if watch is not None and watch.kept:
-        module.load_state_dict(watch.kept)
+    if watch is not None and watch.best_weights:
+        module.load_state_dict(watch.best_weights)
     module.eval()
     return steps
 
 
-class Corrected:
+def hold_out(training: Training, fraction: float, patience: int) -> tuple[Training, Watch]:
+    """The training without the rows that say when to stop, and these."""
+    if patience < 1:
+        raise ConfigurationError(f"patience must be at least 1, got {patience!r}.")
+    count = round(fraction * training.n_rows)
+    if not 0 < count < training.n_rows:
+        raise ConfigurationError(
+            f"early_stopping would hold out {count} of {training.n_rows} rows (validation_fraction {fraction}). Switch "
+            "it off, or change the fraction."
+        )
+    order = training.rng.permutation(training.n_rows)
+    test, own = torch.from_numpy(order[:count]), np.sort(order[count:])
+    watch = Watch(training.rows[test], training.targets[test], patience)
+    return replace(training, own=own, targets=training.targets[torch.from_numpy(own)]), watch
+
+
+def trainable_part(correction: Correction, network: nn.Module) -> Correction:
+    """A correction of all that a network stores, cut down to the weights that are trained."""
+    trainable = {name for name, each in network.named_parameters() if each.requires_grad}
+    names = list(network.state_dict())
+
+    def part(values: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+        if len(values) not in (0, len(names)):
+            raise ConfigurationError(f"A correction has {len(values)} arrays, the network {len(names)}.")
+        return tuple(each for name, each in zip(names, values, strict=False) if name in trainable)
+
+    return replace(correction, towards=part(correction.towards), push=part(correction.push))
+
+
+class GradientCorrection:
     """The correction of one network's gradients, or nothing."""
 
     def __init__(self, correction: Correction | None, weights: list[nn.Parameter]) -> None:
-        given = correction or Correction()
+        own = correction or Correction()
         self.weights = weights
-        self.pull = given.pull
+        self.pull = own.pull
         self.towards, self.push = (
             [tensor_like(each, weight) for each, weight in zip(part, weights, strict=True)] if part else []
-            for part in (given.towards, given.push)
+            for part in (own.towards, own.push)
         )
 
     def apply(self) -> None:

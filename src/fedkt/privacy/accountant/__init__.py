@@ -18,7 +18,7 @@ from fedkt.privacy.price import Price, Release
 Accountant = Callable[[Release, float], float]
 
 
-def _exact(release: Release, delta: float) -> float:
+def _game(release: Release, delta: float) -> float:
     """The exact price of the arg max of two classes (see `game`)."""
     return _if_written("game", release, delta) if release.classes == 2 else math.inf
 
@@ -47,7 +47,7 @@ ACCOUNTANTS: dict[str, Accountant] = {
     "rdp": rdp.epsilon,
     "pld": pld.epsilon,
     "gdp": gdp.epsilon,
-    "exact": _exact,
+    "exact": _game,
     "arg-max": _arg_max,
 }
 
@@ -97,7 +97,7 @@ def price(release: Release, delta: float, *, accountants: Iterable[str] | None =
         if math.isnan(answer) or answer < 0:
             raise PrivacyError(f"The accountant {name!r} answered {answer!r}, which is no ε. Nothing was priced.")
     best = min(answers, key=lambda name: answers[name])
-    return Price(answers[best], delta, best, release, answers)
+    return Price(answers[best], delta, best, release, answers, (release,))
 
 
 __all__ = ["ACCOUNTANTS", "Accountant", "check_accountants", "check_delta", "price"]

@@ -34,12 +34,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from fedkt.privacy.accountant import game
 from fedkt.privacy.accountant import rdp as noisy_counts
-from fedkt.privacy.accountant.game import takes_too_long
 from fedkt.privacy.accountant.three_cells import bound
-from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.gaussian import Gaussian, GaussianCounts
-from fedkt.privacy.price import Floats, Release
+from fedkt.privacy.price import Release
+from fedkt.privacy.stream import Floats
 
 GAP = 1e-3
 """How far a certified divergence may lie above the largest one found, in relative terms."""
@@ -180,14 +179,11 @@ class _Part:
 
 def _parts(release: Release) -> list[_Part]:
     """The answers of a release on its longest path; none where this accountant has nothing to say."""
-    noise, queries, two = release.noise, release.queries, release.classes == 2
-    if isinstance(noise, ConfidentGaussian):
-        winners = _Part(min(queries, noise.answers), _ROOT / noise.sigma, two)
-        return [_Part(queries, 1 / noise.sigma_test, True), winners]
     # Two classes are left to the game, which is exact, unless that would take too long.
-    if not isinstance(noise, Gaussian) or isinstance(noise, GaussianCounts) or (two and not takes_too_long(release)):
+    if game.applies(release) and not game.takes_too_long(release):
         return []
-    return [_Part(queries, _ROOT / noise.sigma, two)]
+    answers = release.noise.gaussian_answers(release.queries)
+    return [_Part(each.times, each.shift, each.yes_or_no or release.classes == 2) for each in answers]
 
 
 def epsilon(release: Release, delta: float) -> float:

@@ -46,7 +46,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import binom
 
-from fedkt.privacy.price import Floats, Noise, Release
+from fedkt.privacy.noise import Noise
+from fedkt.privacy.price import Release
+from fedkt.privacy.stream import Floats
 
 STEP = 1e-3
 """Grid step h in ln y, unless answers tell so little that it has to be finer."""
@@ -72,7 +74,7 @@ LOSS_ERROR = 1e-14
 
 def applies(release: Release) -> bool:
     """Two classes and a mechanism whose only output is the winner."""
-    return release.classes == 2 and release.noise.name in ("laplace", "gaussian", "gumbel")
+    return release.classes == 2 and release.noise.has_win_probability
 
 
 def takes_too_long(release: Release) -> bool:
@@ -87,11 +89,11 @@ def epsilon(release: Release, delta: float) -> float:
         return math.inf
     if release.queries == 0:
         return 0.0
-    most = release.queries * largest_loss(pairs(release.noise, release.voters, release.abstentions))
+    most = release.queries * largest_loss(coin_pairs(release.noise, release.voters, release.abstentions))
     if all_ties(release, LARGEST_EPSILON) > delta:
         return most  # what the grid would say after much work
     step = fine_step(release)
-    values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, step)
+    values, lowest = game_values(release.noise, release.queries, release.voters, release.abstentions, step)
     # values[i] is V at y = e^{−u_i}, u rising from `lowest`: read from the far end, ε = −u falls to 0 at index `zero`.
     zero = round(-lowest / step)
     private = np.flatnonzero(values[: zero + 1] <= delta)
@@ -107,14 +109,14 @@ def epsilon(release: Release, delta: float) -> float:
     return min(most, math.log(y_low + share * (y_high - y_low)) * (1 + 1e-12))
 
 
-def delta_at(release: Release, epsilon: float, *, step: float | None = None) -> float:
+def game_delta(release: Release, epsilon: float, *, step: float | None = None) -> float:
     """An upper bound for δ at this ε, by the same game."""
     if not applies(release):
         return 1.0
     if release.queries == 0:
         return 0.0
     step = fine_step(release) if step is None else step
-    values, lowest = curve(release.noise, release.queries, release.voters, release.abstentions, step)
+    values, lowest = game_values(release.noise, release.queries, release.voters, release.abstentions, step)
     position = (-epsilon - lowest) / step
     if position < 0:
         return float(values[0])
@@ -124,7 +126,7 @@ def delta_at(release: Release, epsilon: float, *, step: float | None = None) -> 
 
 def fine_step(release: Release) -> float:
     """The grid step: so fine that a near tie moves over several points, but not too many points in all."""
-    coins = pairs(release.noise, release.voters, release.abstentions)
+    coins = coin_pairs(release.noise, release.voters, release.abstentions)
     tie = nearest_tie(coins)
     told = math.log(coins.p_zero[tie]) - math.log(max(coins.q_zero[tie], UNDERFLOW))
     most = release.queries * largest_loss(coins)
@@ -144,9 +146,9 @@ def reach_of(noise: Noise, queries: int, largest: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def curve(noise: Noise, queries: int, voters: int, abstentions: bool, step: float) -> tuple[Floats, float]:
+def game_values(noise: Noise, queries: int, voters: int, abstentions: bool, step: float) -> tuple[Floats, float]:
     """V_k on the grid, as values by rising u = −ln y, and the lowest u."""
-    coins = pairs(noise, voters, abstentions)
+    coins = coin_pairs(noise, voters, abstentions)
     largest = largest_loss(coins)
     reach = reach_of(noise, queries, largest)
     lowest = -math.ceil(reach / step + 1) * step
@@ -219,7 +221,7 @@ def place(position: float, step: float) -> tuple[int, float]:
 
 
 @dataclass(frozen=True)
-class Coins:
+class CoinPairs:
     """Per gap of the others: the probability that class 1 or 0 wins where the unit votes 0 (P) and 1 (Q)."""
 
     p_one: Floats
@@ -228,7 +230,7 @@ class Coins:
     q_zero: Floats
 
 
-def largest_loss(coins: Coins) -> float:
+def largest_loss(coins: CoinPairs) -> float:
     """The most that one answer can tell, rounded up: where the unit votes 0 and class 0 wins (the rest is mirrored)."""
     possible = coins.p_zero > 0
     with np.errstate(divide="ignore"):
@@ -236,14 +238,14 @@ def largest_loss(coins: Coins) -> float:
     return float(np.max(losses)) * (1 + 1e-12) + LOSS_ERROR
 
 
-def pairs(noise: Noise, voters: int, abstentions: bool) -> Coins:
+def coin_pairs(noise: Noise, voters: int, abstentions: bool) -> CoinPairs:
     """Every pair the adversary may choose; each probability from its own tail, so that none is lost to cancellation.
 
     Pairs of which one answer is as good as certain in both worlds are left out; the nearest tie always stays.
     """
     others = np.arange(-(voters - 1), voters, 1 if abstentions else 2, dtype=float)
     others = others[noise.win_probability(1 - np.abs(others)) > UNDERFLOW]
-    return Coins(
+    return CoinPairs(
         p_one=noise.win_probability(others - 1),
         p_zero=noise.win_probability(1 - others),
         q_one=noise.win_probability(others + 1),
@@ -251,14 +253,14 @@ def pairs(noise: Noise, voters: int, abstentions: bool) -> Coins:
     )
 
 
-def nearest_tie(coins: Coins) -> int:
+def nearest_tie(coins: CoinPairs) -> int:
     """The pair in which the unit decides between two labels that are equally likely without it, or nearly so."""
     return int(np.argmin(np.abs(coins.p_one + coins.q_one - 1)))
 
 
 def all_ties(release: Release, epsilon: float) -> float:
     """δ at this ε where every query is the same near tie: a lower bound for any sound accountant."""
-    coins = pairs(release.noise, release.voters, release.abstentions)
+    coins = coin_pairs(release.noise, release.voters, release.abstentions)
     tie = nearest_tie(coins)
     p, q = float(coins.p_one[tie]), float(coins.q_one[tie])
     wins = np.arange(release.queries + 1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.gaussian import Gaussian
 from fedkt.privacy.price import Release
 
 
@@ -57,15 +55,5 @@ def mu_of_pure(epsilon: float) -> float:
 
 
 def epsilon(release: Release, delta: float) -> float:
-    """The exact ε of all noisy counts; infinite for noise that is not Gaussian.
-
-    A moved vote shifts a query's counts by √2 in length, so one query is √2/σ-GDP and k are √(2k)/σ-GDP.
-    """
-    noise = release.noise
-    if release.queries == 0:
-        return 0.0
-    if isinstance(noise, ConfidentGaussian):
-        return from_mu(noise.gdp_of(release.queries), delta)
-    if isinstance(noise, Gaussian):
-        return from_mu(math.sqrt(2 * release.queries) / noise.sigma, delta)
-    return math.inf
+    """The exact ε of all noisy counts; infinite for noise that is not Gaussian."""
+    return from_mu(release.noise.gdp_of(release.queries), delta) if release.queries else 0.0

@@ -1,13 +1,11 @@
 """Privacy loss distributions: the exact composition of a pair of laws that is at least as telling as the release.
 
-Three such pairs, each sound because the label is a post-processing of it:
+Two such pairs, each sound because the label is a post-processing of it:
 
-- laplace: the two moved counts with independent Lap(1/γ) each, that is 2k Laplace mechanisms of sensitivity 1. Where an
-  abstention moves only one count, fewer of them;
-- gaussian: k Gaussian mechanisms of sensitivity √2, which compose to one of sensitivity √(2k);
+- the noisy counts themselves, where the noise knows their `loss_distribution` (laplace and gaussian do);
 - any ε₀-DP mechanism: randomised response at ε₀, k times (Kairouz, Oh and Viswanath 2015, Theorem 3.3), in closed form.
 
-The first two are discretised by dp-accounting with pessimistic estimates ("connect the dots", Doroshenko et al. 2022):
+The first are discretised by dp-accounting with pessimistic estimates ("connect the dots", Doroshenko et al. 2022):
 every rounding is upwards, so the ε is too large, never too small.
 """
 
@@ -17,8 +15,6 @@ import math
 
 import numpy as np
 
-from fedkt.privacy.gaussian import Gaussian
-from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.price import Release
 
 FFT_ERROR = 1e-10
@@ -26,8 +22,6 @@ FFT_ERROR = 1e-10
 
 MOST_QUERIES = 50_000
 """Beyond, the distributions take too long: the other accountants answer, which is sound."""
-LARGEST_MU = 100.0
-"""The same for a Gaussian that hides nothing any more (ε above 5,000)."""
 
 
 def randomised_response_delta(pure: float, queries: int, epsilon: float) -> float:
@@ -54,28 +48,6 @@ def randomised_response_epsilon(pure: float, queries: int, delta: float) -> floa
     return high
 
 
-def _laplace(gamma: float, queries: int, delta: float) -> float:
-    from dp_accounting.pld.privacy_loss_distribution import (
-        from_laplace_mechanism,
-    )
-
-    # The loss of one count lies in [−γ, γ]. A step of γ/40 makes 81 points, 2k·80 after composition; "connect the dots"
-    # errs by the square of the step, a few 1e-4 of ε.
-    one = from_laplace_mechanism(1 / gamma, value_discretization_interval=gamma / 40)
-    return float(one.self_compose(2 * queries).get_epsilon_for_delta(delta))
-
-
-def _gaussian(sigma: float, queries: int, delta: float) -> float:
-    from dp_accounting.pld.privacy_loss_distribution import (
-        from_gaussian_mechanism,
-    )
-
-    mu = math.sqrt(2 * queries) / sigma
-    # The loss is N(μ²/2, μ²), truncated near ten standard deviations: a step of μ/200 makes some 4,000 points.
-    whole = from_gaussian_mechanism(1 / mu, value_discretization_interval=mu / 200)
-    return float(whole.get_epsilon_for_delta(delta))
-
-
 def epsilon(release: Release, delta: float) -> float:
     """The smallest of the sound pairs' ε; infinite for noise that none of them covers, or δ too small to compute."""
     noise, queries = release.noise, release.queries
@@ -87,8 +59,7 @@ def epsilon(release: Release, delta: float) -> float:
     if math.isfinite(noise.pure()):
         found.append(randomised_response_epsilon(noise.pure(), queries, delta))
     usable = delta * (1 - 1e-9) - FFT_ERROR
-    if usable > 0 and isinstance(noise, Laplace) and noise.gamma < LARGEST_MU:
-        found.append(_laplace(noise.gamma, queries, usable))
-    if usable > 0 and isinstance(noise, Gaussian) and math.sqrt(2 * queries) / noise.sigma < LARGEST_MU:
-        found.append(_gaussian(noise.sigma, queries, usable))
+    losses = noise.loss_distribution(queries) if usable > 0 else None
+    if losses is not None:
+        found.append(float(losses.get_epsilon_for_delta(usable)))
     return min(found)

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.price import Floats, Release
+from fedkt.privacy.price import Release
+from fedkt.privacy.stream import Floats
 
 
 @lru_cache(maxsize=1)
@@ -21,13 +21,9 @@ def orders() -> Floats:
     return grid
 
 
-def curve(release: Release) -> Floats:
+def rdp_curve(release: Release) -> Floats:
     """The Rényi bound of the whole release at every order, rounded up."""
-    noise = release.noise
-    if isinstance(noise, ConfidentGaussian):
-        total = noise.rdp_of(release.queries, orders())
-    else:
-        total = release.queries * noise.rdp(orders())
+    total = release.noise.rdp_of(release.queries, orders())
     # The closed forms lose a few ulps to cancellation; a divergence must never come out too small, or below zero.
     return np.asarray(np.maximum(total, 0) * (1 + 1e-12) + 1e-14 * max(1, release.queries))
 
@@ -46,4 +42,4 @@ def from_orders(tried: Floats, total: Floats, delta: float) -> float:
 
 def epsilon(release: Release, delta: float) -> float:
     """The ε of all queries at δ; 0 where there are none."""
-    return from_curve(curve(release), delta) if release.queries else 0.0
+    return from_curve(rdp_curve(release), delta) if release.queries else 0.0

@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr
 
-from fedkt.privacy.price import Floats
+from fedkt.privacy.stream import Floats
 
 LOG_ERROR = 1e-10
 """Allowed for the error of a logarithm of a probability; the largest one found is below 1e-12."""

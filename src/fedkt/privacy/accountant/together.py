@@ -37,8 +37,6 @@ import numpy as np
 
 from fedkt.errors import PrivacyError
 from fedkt.privacy.accountant import check_delta, gdp, price, rdp
-from fedkt.privacy.confident import ConfidentGaussian
-from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.price import Price, Release, common_adjacency
 
 
@@ -48,8 +46,8 @@ def merged(releases: Sequence[Release]) -> list[Release]:
     for number, each in enumerate(releases):
         if each.queries == 0:
             continue
-        # The cap on answers of confident-gaussian holds for one release at a time: two are not one of both lengths.
-        alone = number if isinstance(each.noise, ConfidentGaussian) else None
+        # A cap on answers holds for one release at a time: two are not one of both lengths.
+        alone = None if each.noise.most_answers is None else number
         # With three classes or more no accountant asks how many there are.
         key = (each.noise, min(each.classes, 3), alone)
         if key in groups:
@@ -84,15 +82,22 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
         raise PrivacyError("Nothing was released, so there is nothing to price.")
     if adaptive:
         run = sum(each.queries > 0 for each in releases[:first])
-        return _as_one_goes(asked, max(1, run), delta)
+        found = _as_one_goes(asked, max(1, run), delta)
+    else:
+        found = _fixed_beforehand(asked, delta)
+    return replace(found, releases=tuple(releases))
+
+
+def _fixed_beforehand(asked: list[Release], delta: float) -> Price:
+    """The price of releases whose figures were all fixed without looking at a label."""
     groups = merged(asked)
     if len(groups) == 1:
         return price(groups[0], delta)
     share = delta / len(groups)
     answers = {
         "pure": _pure(groups),
-        "rdp": rdp.from_curve(np.array([rdp.curve(each) for each in groups]).sum(axis=0), delta),
-        "gdp": _gaussian(groups, delta) if _all_gaussian(groups) else math.inf,
+        "rdp": rdp.from_curve(np.array([rdp.rdp_curve(each) for each in groups]).sum(axis=0), delta),
+        "gdp": _sum_of_squares(groups, delta) if _all_gaussian(groups) else math.inf,
         "shares of δ": sum(price(each, share).epsilon for each in groups),
     }
     return _smallest(answers, groups, delta)
@@ -107,12 +112,12 @@ def _as_one_goes(asked: list[Release], run: int, delta: float) -> Price:
         if alike:
             return price(replace(opening, queries=sum(each.queries for each in asked)), delta)
         known = {"pure": _pure(groups), "zcdp": _concentrated(groups, delta)}
-        known["gdp"] = _gaussian(groups, delta) if _all_gaussian(groups) else math.inf
+        known["gdp"] = _sum_of_squares(groups, delta) if _all_gaussian(groups) else math.inf
         return _smallest(known, groups, delta)
     half = delta / 2
     answers = {"pure": _pure(groups)}
     if _all_gaussian(asked[:run]):
-        answers["gdp"] = _gaussian(groups, half)
+        answers["gdp"] = _sum_of_squares(groups, half)
     else:
         answers["zcdp"] = _concentrated(groups, half)
     if alike:
@@ -126,7 +131,7 @@ def _of_kind(each: Release, opening: Release) -> bool:
     """Whether a release could be more queries of the opening one: its votes are also votes of that one's voters."""
     return (
         each.noise == opening.noise
-        and not isinstance(each.noise, ConfidentGaussian)  # its cap holds for one release at a time
+        and each.noise.most_answers is None  # a cap holds for one release at a time
         and each.classes == opening.classes
         and (
             (each.voters, each.abstentions) == (opening.voters, opening.abstentions)
@@ -136,12 +141,12 @@ def _of_kind(each: Release, opening: Release) -> bool:
 
 
 def _all_gaussian(releases: Sequence[Release]) -> bool:
-    return all(isinstance(each.noise, (Gaussian, ConfidentGaussian)) for each in releases)
+    return all(math.isfinite(each.noise.gdp_of(each.queries)) for each in releases)
 
 
 def _smallest(answers: dict[str, float], groups: list[Release], delta: float) -> Price:
     best = min(answers, key=lambda name: answers[name])
-    votes = [each for each in groups if not isinstance(each.noise, GaussianCounts)]
+    votes = [each for each in groups if each.noise.for_votes]
     whole = replace(votes[0], queries=sum(each.queries for each in votes)) if votes else groups[0]
     many = f"{len(groups)} kind{'s' * (len(groups) > 1)} of release"
     return Price(answers[best], delta, f"{best} over {many}", whole, answers)
@@ -153,11 +158,11 @@ def _pure(groups: list[Release]) -> float:
 
 def _concentrated(groups: list[Release], delta: float) -> float:
     """ε by Σρ: D_α ≤ ρα at every order of the grid, so one number bounds the whole curve and a filter can add it up."""
-    curves = np.array([rdp.curve(each) for each in groups])
+    curves = np.array([rdp.rdp_curve(each) for each in groups])
     return rdp.from_curve((curves / rdp.orders()).max(axis=1).sum() * rdp.orders(), delta)
 
 
-def _gaussian(groups: list[Release], delta: float) -> float:
+def _sum_of_squares(groups: list[Release], delta: float) -> float:
     """ε by Σμ²."""
     mu = math.sqrt(sum(_mu(each) ** 2 for each in groups))
     return gdp.from_mu(mu, delta) if math.isfinite(mu) else math.inf
@@ -165,8 +170,5 @@ def _gaussian(groups: list[Release], delta: float) -> float:
 
 def _mu(release: Release) -> float:
     """The μ of a release."""
-    if isinstance(release.noise, ConfidentGaussian):
-        return release.noise.gdp_of(release.queries)
-    if isinstance(release.noise, Gaussian):
-        return math.sqrt(2 * release.queries) / release.noise.sigma
-    return math.sqrt(release.queries) * gdp.mu_of_pure(release.noise.pure())
+    own = release.noise.gdp_of(release.queries)
+    return own if math.isfinite(own) else math.sqrt(release.queries) * gdp.mu_of_pure(release.noise.pure())

@@ -1,0 +1,291 @@
+"""FedKTClassifier: FedKT for scikit-learn users, all parties simulated in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.voting import usual_voting
+from fedkt.errors import ConfigurationError, DataError
+from fedkt.estimator.inputs import absence_notes, check_public, class_codes, public_split, row_owners
+from fedkt.federation import Party, Server, seed_for, simulate
+from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
+from fedkt.models.catalogue import as_estimator
+from fedkt.privacy import Noise, Statement, statement
+from fedkt.report import Report, build_report, run_log
+
+
+def estimator_of(model: Any) -> Any:
+    """The estimator behind a name, an estimator or None (the paper's forest)."""
+    return as_estimator("forest" if model is None else model)
+
+
+def _final_has_probabilities(self: FedKTClassifier) -> bool:
+    return hasattr(estimator_of(self.final if self.final is not None else self.estimator), "predict_proba")
+
+
+class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier trained by FedKT: parties teach students, the server lets the students vote.
+
+    Rows are tables, or images of shape (N, height, width[, channels]) for neural networks and whoever reads pixels.
+
+    Parameters
+    ----------
+    estimator : the classifier studied by students and final model (default: the paper's forest), or a name from
+        the catalogue.
+    teacher, student, final : classifiers for one role only. Ensembles of trees are taught by single trees;
+        in expert voting the only teacher of a student is of its own family.
+    partitions : cuts of a party's rows, and so students per party (s). Default: 1, and 2 for consistent voting without
+        noise.
+    subsets : subsets of a cut, and so teachers per student (t). Default: 5, and 1 for expert voting without noise.
+    voting : "consistent" (the paper's: a party's vote counts where its students agree), "expert" (a party is weighed by
+        its rows of each class, which it tells) or "expert-no-counts" (a student says by itself which rows are not its
+        party's). Default: "expert", and "consistent" at a private level.
+    n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
+    public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
+    party_estimators : a classifier of its own for some parties, by name.
+    class_labels : the classes, where they are agreed on beforehand; None takes them from y, which at a private level
+        tells that somebody holds each of them.
+    level, noise, queries : privacy level L0 (no promise), L1 (noise at the server, a party is protected) or L2 (noise
+        at the parties, a record is protected), a noise from fedkt.privacy, and how many public rows are asked.
+    delta : δ of the guarantee.
+    noise_seed : None draws noise from the operating system; a number makes it reproducible, and so protects nobody.
+    n_jobs : parties trained at the same time.
+    random_state : seed; the same seed gives the same classifier, whatever n_jobs.
+
+    Attributes
+    ----------
+    classes_ : the class labels. final_estimator_ : the server's trained classifier (None if it saw one class).
+    report_ : what happened: votes, abstentions, notes, seconds. n_features_in_, feature_names_in_ as usual.
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        teacher: Any = None,
+        student: Any = None,
+        final: Any = None,
+        partitions: int | None = None,
+        subsets: int | None = None,
+        voting: str | None = None,
+        n_parties: int = 1,
+        public_share: float = 0.2,
+        party_estimators: Mapping[str, Any] | None = None,
+        class_labels: ArrayLike | None = None,
+        level: str = "L0",
+        noise: Noise | None = None,
+        queries: float = 1.0,
+        delta: float = 1e-5,
+        noise_seed: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.teacher = teacher
+        self.student = student
+        self.final = final
+        self.partitions = partitions
+        self.subsets = subsets
+        self.voting = voting
+        self.n_parties = n_parties
+        self.public_share = public_share
+        self.party_estimators = party_estimators
+        self.class_labels = class_labels
+        self.level = level
+        self.noise = noise
+        self.queries = queries
+        self.delta = delta
+        self.noise_seed = noise_seed
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, parties: ArrayLike | None = None, public: Any = None) -> Self:
+        """Train on rows X with labels y; `parties` says whose each row is, `public` are rows without labels.
+
+        Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
+        """
+        algorithm = self._algorithm()
+        algorithm.check()
+        self.image_ = image_of(X)
+        X = self._check_rows(X, reset=True)
+        self.classes_, codes = class_codes(X, y, self.class_labels)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed)
+        owners = row_owners(len(codes), parties, n_parties=self.n_parties, rng=rng)
+        notes: list[str] = []
+        if parties is None and self.n_parties == 1:
+            notes.append("All rows are one party's: say whose they are with `parties`, or choose n_parties.")
+        if public is None:
+            private, aside = public_split(len(codes), self.public_share, level=self.level, rng=rng)
+            notes.append(
+                f"No public rows were given: {len(aside)} of the {len(codes)} rows were set aside as public rows, "
+                "their labels unused."
+            )
+            public = take_rows(X, aside)
+            X, codes, owners = take_rows(X, private), codes[private], owners[private]
+        else:
+            public = self._check_public(public, X)
+        members = self._parties(X, codes, owners, public, seed)
+        notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
+        promise, warnings = self._promise(algorithm, public, [len(party.y) for party in members])
+        outcome = simulate(algorithm, members, self._server(public, seed), jobs=self.n_jobs or 1)
+
+        final = outcome.final.models[0]
+        assert isinstance(final, FittedModel)
+        self.final_model_: FittedModel = final
+        self.final_estimator_ = final.estimator
+        self.report_: Report = build_report(
+            promise,
+            run_log(outcome, self.level),
+            notes=(*notes, *warnings),
+            processes=self.n_jobs or 1,
+            dataset="rows given to fit",
+            algorithm=algorithm.name,
+            model=type(algorithm.model).__name__,
+            parties=len(members),
+            partitions=algorithm.partitions,
+            subsets=algorithm.subsets,
+            seed=seed,
+            accuracy=None,
+            balanced_accuracy=None,
+            bytes_sent=None,
+            rows={"parties": len(codes), "public": count_rows(public)},
+            party_rows={party.name: len(party.y) for party in members},
+        )
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The predicted label of each row."""
+        check_is_fitted(self)
+        codes = self.final_model_.predict(self._check_rows(X, reset=False))
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    @available_if(_final_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The final model's probability of each class."""
+        check_is_fitted(self)
+        X = self._check_rows(X, reset=False)
+        probabilities: NDArray[np.float64] = self.final_model_.predict_proba(X, len(self.classes_))
+        return probabilities
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            inner = estimator_of(self.estimator)
+        except ConfigurationError:
+            # Tags are asked for before anything is checked; `fit` refuses the estimator in words.
+            return tags
+        if hasattr(inner, "__sklearn_tags__"):
+            given = inner.__sklearn_tags__()
+            tags.input_tags.allow_nan = given.input_tags.allow_nan
+            tags.input_tags.sparse = given.input_tags.sparse
+        return tags
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows as an array or sparse matrix; a data frame stays one, so that pipelines find columns by name."""
+        if hasattr(X, "iloc"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        image = image_of(X)
+        if image is not None:
+            if not reset and image != self.image_:
+                raise DataError(f"Trained on images of {self.image_}, got images of {image}.")
+            X = X.reshape(len(X), -1)
+        tags = self.__sklearn_tags__().input_tags
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr" if tags.sparse else False,
+            ensure_all_finite="allow-nan" if tags.allow_nan else True,
+            # Only a pipeline can make something of text.
+            dtype=None if isinstance(estimator_of(self.estimator), Pipeline) else "numeric",
+        )
+
+    def _check_public(self, public: Any, X: Any) -> Any:
+        """Public rows as X has them."""
+        check_public(public, X)
+        try:
+            return self._check_rows(public, reset=False)
+        except ValueError as reason:
+            raise DataError(f"`public` cannot be used: {reason}") from reason
+
+    def _algorithm(self) -> FedKT:
+        """FedKT as the parameters say."""
+        return FedKT(
+            estimator_of(self.estimator),
+            voting=usual_voting(self.level) if self.voting is None else self.voting,
+            teacher=self.teacher,
+            student=self.student,
+            final=self.final,
+            partitions=self.partitions,
+            subsets=self.subsets,
+            level=self.level,
+            noise=self.noise,
+            queries=self.queries,
+        )
+
+    def _promise(self, algorithm: FedKT, public: Any, sizes: Sequence[int]) -> tuple[Statement, tuple[str, ...]]:
+        """What is promised, before anything is trained, and what a user should hear about it."""
+        price = algorithm.price(
+            public_rows=count_rows(public), classes=max(len(self.classes_), 2), parties=len(sizes), delta=self.delta
+        )
+        promise = statement(
+            self.level,
+            price,
+            reproducible_noise=self.noise_seed is not None,
+            counts=algorithm.voting.class_counts,
+        )
+        warnings = cautions(self.level, price, sizes)
+        if price is not None and self.class_labels is None:
+            warnings += ("The list of classes was taken from the private labels; declare it with class_labels.",)
+        return promise, warnings
+
+    def _parties(
+        self, X: Any, codes: NDArray[np.int64], owners: NDArray[np.str_], public: Any, seed: int
+    ) -> list[Party]:
+        """One Party per name that still holds rows."""
+        models = {str(name): model for name, model in (self.party_estimators or {}).items()}
+        members = []
+        for name in sorted(set(owners.tolist())):
+            rows = np.flatnonzero(owners == name)
+            members.append(
+                Party(
+                    public,
+                    tuple(range(len(self.classes_))),
+                    seed_for(seed, name),
+                    image=self.image_,
+                    name=name,
+                    X=take_rows(X, rows),
+                    y=codes[rows],
+                    model=models.get(name),
+                    noise_seed=self._noise_seed(name),
+                )
+            )
+        return members
+
+    def _server(self, public: Any, seed: int) -> Server:
+        """The one who lets the students vote."""
+        return Server(
+            public,
+            tuple(range(len(self.classes_))),
+            seed_for(seed, "the server"),
+            image=self.image_,
+            noise_seed=self._noise_seed("the server"),
+        )
+
+    def _noise_seed(self, name: str) -> int | None:
+        """The seed of one side's noise, None for the operating system's entropy."""
+        return None if self.noise_seed is None else seed_for(self.noise_seed, f"{name}'s noise")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from fedkt.algorithms.averaging import Averaging, average, fitted_network, weights_bundle, weights_in
 from fedkt.algorithms.card import BOTH_WAYS, Card
@@ -56,6 +55,8 @@ class FedDF(Averaging):
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The averaged network, taught by the parties' networks together."""
+        from scipy.special import softmax
+
         student = self.fitted(server, average(bundles)).estimator
         student.set_params(
             epochs=self.distil_epochs,

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
 from fedkt.errors import ConfigurationError
 
@@ -202,6 +201,8 @@ def assignment_cost(
 
 def cheapest(cost: Floats, n_atoms: int) -> Places:
     """The column of each row at the least total cost (the Hungarian algorithm), new atoms in the order of the rows."""
+    from scipy.optimize import linear_sum_assignment
+
     _, chosen = linear_sum_assignment(cost)
     places: Places = chosen.astype(np.int64)
     new = places >= n_atoms

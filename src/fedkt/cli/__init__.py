@@ -24,6 +24,7 @@ from fedkt.cli import (
     simulate,
 )
 from fedkt.cli.output import complain
+from fedkt.cli.panels import name_catalogues
 from fedkt.errors import FedKTError
 
 app = typer.Typer(
@@ -53,6 +54,7 @@ app.command(rich_help_panel=LIVE)(inspect.inspect)
 app.command(rich_help_panel=LIVE)(predict.predict)
 app.add_typer(privacy.app, name="privacy", rich_help_panel=PROMISE)
 app.command(rich_help_panel=PROMISE)(doctor.doctor)
+name_catalogues(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -15,7 +15,7 @@ SERVER = "server"
 
 
 @app.callback()
-def group() -> None:
+def keys_group() -> None:
     """Make a key to sign bundles with.
 
     [bold]Examples[/bold]
@@ -26,8 +26,8 @@ def group() -> None:
     """
 
 
-@app.command()
-def new(
+@app.command("new")
+def new_keys(
     name: Annotated[str, typer.Argument(help="The party's name, as in the plan, or server.", metavar="NAME")],
     folder: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = Path("."),
     as_json: options.Json = False,
@@ -55,15 +55,15 @@ def new(
         return
     stdout.print(f"{folder / f'{name}.key'}: the private key. Keep it; nobody else may read it.", markup=False)
     if name == SERVER:
-        told = (
+        lines = (
             f"{folder / 'server.pub'}: the public key. A server's key does not go into the plan: give server.pub to "
             "those who predict (--server-key).",
             f"  fedkt predict final.onnx … --server-key {public}",
         )
     else:
-        told = (
+        lines = (
             f"{folder / f'{name}.pub'}: the public key. Send it to whoever makes the plan:",
             f"  fedkt plan new … --key {name}={public}",
         )
-    for line in told:
+    for line in lines:
         stdout.print(line, markup=False, highlight=False, soft_wrap=True)

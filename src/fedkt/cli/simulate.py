@@ -2,63 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.groups import DataOptions, OutputOptions, RunOptions
+from fedkt.cli.panels import FEDERATION, with_groups
+from fedkt.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fedkt.lab.setting import Setting
 
 
+@with_groups
 def simulate(
-    context: typer.Context,
     dataset: options.Dataset,
-    extra: options.Extra = False,
+    data: DataOptions,
     algorithm: Annotated[
-        str | None,
-        typer.Option(
-            help="fedkt, fedkt-expert, fedkt-expert-no-counts, solo, pate, pate-soft, centralised, fedavg, fedprox, "
-            "scaffold, feddf, pfnm or fedkt-prox. Default: fedkt-expert, and fedkt at a private level."
-        ),
+        str | None, typer.Option(help="{algorithms}. Default: {algorithm}.", rich_help_panel=FEDERATION)
     ] = None,
-    model: options.Model = None,
-    parties: options.Parties = None,
-    partition: options.Partition = None,
-    beta: options.Beta = 0.5,
-    partitions: options.Partitions = None,
-    subsets: options.Subsets = None,
-    level: options.Level = "L0",
-    mechanism: options.Mechanism = None,
-    gamma: options.Gamma = None,
-    sigma: options.Sigma = None,
-    theta: options.Theta = None,
-    threshold: options.Threshold = None,
-    sigma_test: options.SigmaTest = None,
-    answers: options.Answers = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = 1e-5,
-    queries: options.Queries = "1.0",
-    seed: Annotated[int, typer.Option(min=0, help="Decides split, parties and training.")] = 0,
-    teacher: options.Teacher = None,
-    student: options.Student = None,
-    final: options.Final = None,
-    party_models: options.PartyModels = None,
-    epochs: options.Epochs = None,
-    local_epochs: options.LocalEpochs = None,
-    learning_rate: options.LearningRate = None,
-    rounds: options.Rounds = None,
-    participation: options.Participation = 1.0,
-    mu: options.Mu = None,
-    distil_epochs: options.DistilEpochs = None,
-    public_share: options.PublicShare = 1.0,
-    public_beta: options.PublicBeta = None,
-    jobs: options.Jobs = 1,
-    data_dir: options.DataDir = None,
-    bytes_: options.Bytes = False,
-    report: options.Report = None,
-    diagnostic: Annotated[
-        bool, typer.Option("--diagnostic", help="Also print the data-dependent ε. Confidential.")
-    ] = False,
-    as_json: options.Json = False,
+    voting: options.Voting = None,
+    *,
+    run: RunOptions,
+    seed: options.Seed = 0,
+    diagnostic: options.Diagnostic = False,
+    output: OutputOptions,
 ) -> None:
     """Run one algorithm with all parties on this machine.
 
@@ -72,40 +41,50 @@ def simulate(
 
       fedkt simulate mnist --model mlp --epochs 10 --jobs 2
 
-      fedkt simulate adult --level L1 --mechanism laplace --gamma 0.04 --queries 81
+      fedkt simulate adult --level L1 --noise laplace:0.04 --queries 81
 
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
-    from fedkt.algorithms.voting import algorithm_name, make_voting, usual_voting
     from fedkt.cli.output import print_json, progress_bar, warn
+    from fedkt.cli.runs import algorithm_with, check_used, settings_of
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
-    from fedkt.errors import ConfigurationError
-    from fedkt.lab.runner import run
-    from fedkt.privacy.mechanisms import NOISES
+    from fedkt.lab.runner import run as run_setting
+    from fedkt.lab.setting import Setting
 
-    if algorithm is None:
-        algorithm = algorithm_name(make_voting(usual_voting(level)))
-    setting = options.setting(context.params, algorithm=algorithm, seed=seed)
-    options.check_used(context.params, setting)
-    undiagnosed = setting.mechanism in NOISES and NOISES[setting.mechanism].diagnosis is None
-    if diagnostic and (algorithm != "fedkt" or level == "L0" or not setting.scale or undiagnosed):
-        raise ConfigurationError(
-            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise: --gamma (laplace), "
-            "--sigma (gaussian), or all four of confident-gaussian."
-        )
-    with progress_bar(f"{algorithm} on {dataset}", quiet=as_json) as bar:
-        result = run(
+    given = settings_of(dataset, data, run)
+    given |= {"algorithm": algorithm_with(algorithm, voting, level=run.privacy.level), "seed": seed}
+    setting = Setting(**given).filled()
+    check_used(given, setting)
+    if diagnostic:
+        check_diagnostic(setting)
+    with progress_bar(f"{setting.algorithm} on {dataset}", quiet=output.as_json) as bar:
+        result = run_setting(
             setting,
-            jobs=options.cores(jobs),
-            data_dir=data_dir,
-            measure_bytes=bytes_,
+            jobs=options.cores(output.jobs),
+            data_dir=data.data_dir,
+            measure_bytes=output.bytes_,
             command=options.this_command(),
             progress=bar,
             diagnostic=print_diagnostic if diagnostic else None,
             caution=warn,
         )
-    if as_json:
+    if output.as_json:
         print_json(result.as_dict())
     else:
         print_reports([result])
-    write_report(options.report_path(report, as_json=as_json), setting, [result], data_dir=data_dir, quiet=as_json)
+    page = options.report_path(output.report, as_json=output.as_json)
+    write_report(page, setting, [result], data_dir=data.data_dir, quiet=output.as_json)
+
+
+def check_diagnostic(setting: Setting) -> None:
+    """Refuse a data-dependent ε where there is none: it is of FedKT's plain votes, under a noise that is given."""
+    from fedkt.privacy.mechanisms import NOISES
+
+    able = [name for name, noise in NOISES.items() if noise.diagnosis is not None]
+    # An unknown noise is refused in the words of those that know them.
+    noise = setting.scale and (setting.mechanism in able or setting.mechanism not in NOISES)
+    if setting.algorithm != "fedkt" or setting.level == "L0" or not noise:
+        raise ConfigurationError(
+            "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise, for instance "
+            f"--noise gaussian:40. Noises that have one: {', '.join(able)}."
+        )

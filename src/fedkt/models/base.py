@@ -12,14 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone
 from threadpoolctl import threadpool_limits
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Image = tuple[int, int, int]
 """Height, width and channels of the image in a row of pixels."""
@@ -135,6 +137,8 @@ def training_failure(estimator: Any, codes: NDArray[np.int64], reason: Exception
 
 def untrained_copy(estimator: BaseEstimator, rng: np.random.Generator) -> Any:
     """An untrained copy on one thread, with every unset random state drawn from `rng`."""
+    from sklearn.base import clone
+
     own = clone(estimator)
     parameters = own.get_params(deep=True)
     settings: dict[str, int] = {}

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
-from sklearn.base import clone
 
 from fedkt.errors import ModelError
 from fedkt.models.base import FittedModel, fit_model, take_rows
@@ -25,6 +23,8 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
     A row is given once for each class, with the class's share as its weight. Weights of the classes themselves are left
     out: whoever found the distribution had them.
     """
+    from sklearn import config_context
+
     known = row_weight(estimator)
     if known is None:
         raise ModelError(f"{type(estimator).__name__} cannot learn distributions over the classes, only labels.")
@@ -38,6 +38,8 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
 
 def without_class_weights(estimator: Any) -> Any:
     """A copy to which every class weighs as much as its rows."""
+    from sklearn.base import clone
+
     own = clone(estimator)
     last, neutral = last_step(own), family_of(own).class_weights
     present = {name for name, value in last.get_params(deep=False).items() if value is not None}

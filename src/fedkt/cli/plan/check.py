@@ -1,0 +1,45 @@
+"""`fedkt plan check`: what a plan means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedkt.cli import options
+
+
+def check_plan(
+    plan: Annotated[Path, typer.Argument(help="The plan.toml you were sent.", metavar="PLAN")],
+    public: Annotated[Path | None, typer.Option(help="The public file, to be held against the plan.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Read a plan and say in words what it means.
+
+    [bold]Examples[/bold]
+
+      fedkt plan check plan.toml
+
+      fedkt plan check plan.toml --public public.csv
+    """
+    from fedkt.cli.output import print_json, stdout
+    from fedkt.plan import read_plan
+    from fedkt.plan.text import plan_cautions
+
+    agreed = read_plan(plan)
+    if public is not None:
+        agreed.columns.encode(agreed.read_public(public))
+    if as_json:
+        print_json(
+            {
+                "digest": agreed.digest,
+                "public_checked": public is not None,
+                "cautions": plan_cautions(agreed),
+                "plan": agreed.model_dump(mode="json", by_alias=True),
+            }
+        )
+        return
+    stdout.print(agreed.explain(), markup=False, highlight=False, soft_wrap=True)
+    if public is not None:
+        stdout.print(f"\n{public} is the public file of this plan.", markup=False, highlight=False, soft_wrap=True)

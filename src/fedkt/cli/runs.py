@@ -1,0 +1,134 @@
+"""What the options of simulate, compare and plan new ask for: an algorithm, a noise, a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from fedkt.cli import options
+from fedkt.cli.panels import values_of
+from fedkt.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fedkt.cli.groups import DataOptions, PrivacyOptions, RunOptions
+    from fedkt.lab.setting import Setting
+
+
+def noise_choice(privacy: PrivacyOptions) -> tuple[str | None, tuple[tuple[str, float], ...]]:
+    """The mechanism and its scale that were given, by `--noise` or by the flags that came before it."""
+    from fedkt.cli.privacy.words import mechanism_of
+    from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
+
+    scales = dict.fromkeys(name for noise in NOISES for name in parameters(noise))
+    scale = options.scale(**{name: getattr(privacy, name) for name in scales})
+    if privacy.noise is None:
+        return (mechanism_of(privacy.mechanism, dict(scale)) if scale else privacy.mechanism), scale
+    old = [*(["mechanism"] if privacy.mechanism is not None else []), *dict(scale)]
+    if old:
+        raise ConfigurationError(f"--noise {privacy.noise} names the noise and its scale: leave {flags_of(old)} out.")
+    if privacy.epsilon is not None and privacy.noise in NOISES:
+        return privacy.noise, ()
+    noise = parse_noise(privacy.noise)
+    # In the order of the flags, in which plans and stored results have them.
+    return noise.name, tuple((name, noise.scale[name]) for name in scales if name in noise.scale)
+
+
+def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> str:
+    """The algorithm to simulate: as named, FedKT with the voting that is named, or what is usual at the level."""
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
+    from fedkt.cli.catalogues import usual_algorithm
+
+    if voting is None:
+        return algorithm or usual_algorithm(level)
+    wanted, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
+    if algorithm in (None, wanted, plain):
+        return wanted
+    for name, each in VOTINGS.items():
+        if algorithm == algorithm_name(each):
+            raise ConfigurationError(
+                f"Algorithm {algorithm!r} has the voting {name}, and --voting says {voting}. Leave one of them out, or "
+                f"write --algorithm {plain} --voting {voting}."
+            )
+    raise ConfigurationError(f"--voting would do nothing: algorithm {algorithm}. Leave it out.")
+
+
+def algorithms_with(algorithms: str | None, votings: str | None, *, level: str) -> tuple[str, ...]:
+    """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
+    from fedkt.cli.catalogues import usual_algorithms
+
+    names = options.names(usual_algorithms(level) if algorithms is None else algorithms)
+    if votings is None:
+        return tuple(dict.fromkeys(names))
+    plain = algorithm_name(Consistent)
+    # Where nobody chose algorithms, the votings named stand for all of FedKT's.
+    replaced = {plain} if algorithms is not None else {algorithm_name(each) for each in VOTINGS.values()}
+    if not replaced & set(names):
+        raise ConfigurationError(f"--voting would do nothing: {plain} is not among the algorithms. Leave it out.")
+    wanted = [algorithm_name(make_voting(each)) for each in options.names(votings)]
+    return tuple(dict.fromkeys(each for name in names for each in (wanted if name in replaced else [name])))
+
+
+def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, Any]:
+    """The fields of a setting that the options of a verb give."""
+    from fedkt.lab.setting import Setting
+
+    values = values_of(data, run)
+    values["dataset"] = with_extra_part(dataset) if data.extra else dataset
+    values["mechanism"], values["scale"] = noise_choice(run.privacy)
+    values["party_models"] = options.names(run.families.party_models)
+    values["queries"] = options.number_or_fraction(run.privacy.queries)
+    known = {each.name for each in fields(Setting)}
+    return {name: value for name, value in values.items() if name in known and value is not None}
+
+
+def with_extra_part(dataset: str) -> str:
+    """The dataset that also has the extra part of this one."""
+    from fedkt.data import DATASETS
+
+    name = f"{dataset}-extra"
+    if name not in DATASETS:
+        raise ConfigurationError(f"Dataset {dataset!r} has no extra part; svhn has. Leave --extra out.")
+    return name
+
+
+def check_used(given: Mapping[str, Any], setting: Setting) -> None:
+    """Refuse options that do nothing here: whoever gives one believes that it does something."""
+    from fedkt.lab.setting import Setting
+
+    idle = idle_settings(setting)
+    # What it would be anyway may be said.
+    without = Setting(**{name: value for name, value in given.items() if name not in idle}).filled()
+    unused = [name for name in idle if name in given and given[name] != getattr(without, name)]
+    if unused:
+        raise ConfigurationError(
+            f"{flags_of(unused)} would do nothing: algorithm {setting.algorithm}, model {setting.model}, partition "
+            f"{setting.partition}. Leave it out."
+        )
+
+
+def idle_settings(setting: Setting) -> list[str]:
+    """The fields of a setting that nothing in it looks at: neither its algorithm, nor its models, nor its partition."""
+    from fedkt.algorithms import ALGORITHMS
+    from fedkt.data.partition import PARTITIONERS
+    from fedkt.models.catalogue import MODELS, trained_for
+
+    assert setting.partition is not None
+    takes = ALGORITHMS[setting.algorithm].takes
+    _, *of_training = signature(trained_for).parameters
+    of_networks = [name for name in of_training if name not in takes]
+    of_others = {name for card in ALGORITHMS.values() for name in card.takes} - takes - set(of_networks)
+    idle = [each.name for each in fields(setting) if each.name in of_others]
+    families = {setting.model, setting.teacher, setting.student, setting.final, *setting.party_models}
+    if not any(family.network for name, family in MODELS.items() if name in families):
+        idle += of_networks
+    if "beta" not in signature(PARTITIONERS[setting.partition]).parameters:
+        idle.append("beta")
+    return idle
+
+
+def flags_of(names: list[str]) -> str:
+    """Options as they are typed."""
+    return ", ".join("--" + name.replace("_", "-") for name in names)

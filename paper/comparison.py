@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.names import name_of
@@ -93,6 +93,34 @@ def seed_count_in_words(table: ResultTable) -> str:
     """How many seeds the cells have."""
     numbers = sorted({cell.planned for cell in table.cells.values()})
     return with_noun(numbers[0], "seed", "seeds") if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} seeds"
+
+
+def result_in_words(votes: ResultTable, baselines: ResultTable) -> str:
+    """In one sentence: what one message from each party gives, beside the paper's vote, a party alone and a bound.
+
+    `votes` compares ways of voting by algorithm and dataset; only `baselines` has parties that stay alone.
+    """
+    paper, bound = (enumerate_words(percentages(votes, name)) for name in ("fedkt", "pate"))
+    expert = zip(percentages(votes, "fedkt-expert"), votes.columns, strict=True)
+    datasets = enumerate_words([f"{value} % of {name}" for value, name in expert])
+    alone = enumerate_words(percentages(baselines, "solo", votes.columns))
+    seeds = [baselines.cells["solo", column].planned for column in votes.columns]
+    return (
+        f"With one message from each party the final model is right on {datasets}, where FedKT as in its paper gives "
+        f"{paper} %, a party alone {alone} %, and PATE, which needs everybody's rows in one place, {bound} % (mean "
+        f"test accuracy over {seed_count_in_words(votes)}; a party alone over {min(seeds)} to {max(seeds)} others)."
+    )
+
+
+def percentages(table: ResultTable, row: str, columns: Sequence[str] = ()) -> list[str]:
+    """Our mean accuracy in every column of a row."""
+    figures = [table.cells[row, column].ours for column in columns or table.columns]
+    return ["–" if figure is None else f"{figure[0]:.1f}" for figure in figures]
+
+
+def enumerate_words(words: Sequence[str]) -> str:
+    """Several words as a sentence lists them."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def verdicts_in_words(tables: Iterable[ResultTable]) -> str:

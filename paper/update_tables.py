@@ -17,7 +17,7 @@ from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.grid import Grid
 from fedkt.lab.results import read_lines, stored
 from fedkt.system.files import write_atomically
-from paper.comparison import comparison_table, tables_beside, verdicts_in_words
+from paper.comparison import comparison_table, result_in_words, tables_beside, verdicts_in_words
 from paper.markdown import in_bold, markdown, replace_between
 from paper.outcome import ResultTable
 from paper.private_curve import curve_of
@@ -81,13 +81,15 @@ def generated() -> dict[str, dict[str, str | Grid]]:
     """The generated parts, by file and marker."""
     place = Workplace(ROOT / "paper")
     found = {each.experiment.name: each for each in result_tables(place)}
-    comparisons = {f"plan {name}": comparison_table(found[name]) for name in ("effectiveness", "experts")}
     curve = curve_of(RESULTS)
     private = setting_rows(PRIVATE)
     return {
-        "README.md": {**comparisons},
+        "README.md": {
+            "result": result_in_words(found["experts"], found["effectiveness"]),
+            "plan experts": comparison_table(found["experts"]),
+        },
         "docs/reproduce.md": {
-            "plan effectiveness": comparisons["plan effectiveness"],
+            "plan effectiveness": comparison_table(found["effectiveness"]),
             "counts": verdicts_in_words(found.values()),
             **{f"plan {name}": with_text(found[name]) for name in SWEEPS + EXPERTS},
             "endless pull": pull_table(ONE_ROUND[0], RESULTS / "mnist-pull.jsonl"),

@@ -14,10 +14,10 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.lab.setting import fingerprint
 from fedkt.report import Report
 from paper.__main__ import app
-from paper.comparison import comparison_table, tables_beside, verdicts_in_words
+from paper.comparison import comparison_table, result_in_words, tables_beside, verdicts_in_words
 from paper.experiment import read_experiment, read_experiments
 from paper.markdown import markdown
-from paper.outcome import BETTER, WITHIN, WORSE, Cell, known_runs, read_expected, table_of, verdicts
+from paper.outcome import BETTER, WITHIN, WORSE, Cell, ResultTable, known_runs, read_expected, table_of, verdicts
 from paper.page import private_section, write_paper_page
 from paper.private_federations import PartyNoise, ServerNoise
 from paper.private_levels import LEVELS
@@ -317,3 +317,28 @@ def test_who_is_held_against_others_must_have_a_row(folder):
     )
     with pytest.raises(ConfigurationError, match="down names 'algorithm'"):
         read_experiments(folder)
+
+
+def test_the_result_is_one_sentence(folder):
+    def table(**rows):
+        cells = {
+            (name.replace("_", "-"), column): Cell(
+                name, column, tuple(report(each, seed) for seed, each in enumerate(values)), len(values)
+            )
+            for name, columns in rows.items()
+            for column, values in columns.items()
+        }
+        return ResultTable(read_experiments(folder)["subsets"], (), ("adult", "mnist"), cells)
+
+    votes = table(
+        fedkt_expert={"adult": [0.8, 0.9], "mnist": [0.95, 0.97]},
+        fedkt={"adult": [0.7, 0.8], "mnist": [0.9, 0.9]},
+        pate={"adult": [0.84, 0.86], "mnist": [0.99, 0.99]},
+    )
+    alone = table(solo={"adult": [0.6, 0.62, 0.64], "mnist": [0.5]})
+    # Means by hand: 85.0 and 96.0, 75.0 and 90.0, 62.0 and 50.0, 85.0 and 99.0.
+    assert result_in_words(votes, alone) == (
+        "With one message from each party the final model is right on 85.0 % of adult and 96.0 % of mnist, where FedKT "
+        "as in its paper gives 75.0 and 90.0 %, a party alone 62.0 and 50.0 %, and PATE, which needs everybody's rows "
+        "in one place, 85.0 and 99.0 % (mean test accuracy over 2 seeds; a party alone over 1 to 3 others)."
+    )

@@ -11,7 +11,7 @@
 There is no field for votes or anything else computed from a party's rows but what it trained, and the class counts
 where a plan says expert voting; a claim at level L2 tells nothing about the party but what it has spent. An array could
 hold anything, so who unpacks says which are expected, and FedKT's server expects none. Received bytes are distrusted in
-this order: sizes, number of members, names, signature, manifest, plan, classes, party, and only then the members: each
+this order: sizes, number of members, names, manifest, signature, plan, classes, party, and only then the members: each
 is unpacked once, its digest is checked, then what it holds. Nothing is built before it is checked.
 """
 

@@ -106,6 +106,8 @@ def test_every_dotted_name_that_a_page_has_can_be_imported(page):
     text = page.read_text(encoding="utf-8")
     named = {found for code in inline_code(text) for found in DOTTED.findall(code)}
     named |= set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
+    for module, names in re.findall(r"^from (fedkt[\w.]*) import (.+)$", "\n".join(blocks(text)), re.MULTILINE):
+        named |= {f"{module}.{name.strip()}" for name in names.split(",")}
     assert sorted(name for name in named if not resolves(name)) == []
 
 

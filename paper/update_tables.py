@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs, and the result in one sentence, anew from paper/results and paper/expected.toml.
+"""Write the tables of README.md and docs, and the result in one sentence, anew from what paper/ holds.
 
     python paper/update_tables.py [--check]
 

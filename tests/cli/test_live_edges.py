@@ -328,7 +328,7 @@ def test_a_column_that_names_rows_is_pointed_out(folder):
 
 
 def test_help_shows_examples_and_one_is_singular(folder):
-    for verb in ("plan", "keys", "privacy", "paper"):
+    for verb in ("plan", "keys", "privacy"):
         assert "Examples" in fedkt(verb, "--help").out
     new_plan(folder, "--force", "--partitions", "1", "--subsets", "1", "--model", "svm")
     assert "cuts its rows 1 time into 1 subset, trains" in fedkt("plan", "check", folder / "plan.toml").out

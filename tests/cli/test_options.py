@@ -17,8 +17,9 @@ from fedkt import FedKTClassifier
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.voting import VOTINGS
 from fedkt.cli import app
+from fedkt.cli.groups import PrivacyOptions
 from fedkt.cli.panels import DATA, HIDDEN, MODEL, Verb, values_of, with_groups
-from fedkt.cli.runs import algorithms_with
+from fedkt.cli.runs import algorithms_with, noise_choice
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.models.catalogue import MODELS
@@ -190,3 +191,30 @@ def test_the_name_of_an_algorithm_is_understood_where_a_voting_is_named(tmp_path
     ]
     assert fits[0].report_.algorithm == fits[1].report_.algorithm == "fedkt-expert"
     assert list(fits[0].predict(rows)) == list(fits[1].predict(rows))
+
+
+def test_a_noise_with_a_parameter_of_its_own_needs_no_flag(monkeypatch):
+    @dataclass(frozen=True)
+    class Toy:
+        width: float
+
+        @classmethod
+        def parameters(cls):
+            return ("width",)
+
+        @classmethod
+        def given(cls):
+            return ()
+
+        @property
+        def name(self):
+            return "toy"
+
+        @property
+        def scale(self):
+            return {"width": self.width}
+
+    monkeypatch.setitem(NOISES, "toy", Toy)
+    assert noise_choice(PrivacyOptions(noise="toy:3")) == ("toy", (("width", 3.0),))
+    assert noise_choice(PrivacyOptions(sigma=8)) == ("gaussian", (("sigma", 8),))
+    assert noise_choice(PrivacyOptions()) == (None, ())

@@ -22,7 +22,8 @@ def noise_choice(privacy: PrivacyOptions) -> tuple[str | None, tuple[tuple[str, 
     from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
 
     scales = dict.fromkeys(name for noise in NOISES for name in parameters(noise))
-    scale = options.scale(**{name: getattr(privacy, name) for name in scales})
+    # A noise that came after --noise has no flags of its own.
+    scale = options.scale(**{name: getattr(privacy, name, None) for name in scales})
     if privacy.noise is None:
         return (mechanism_of(privacy.mechanism, dict(scale)) if scale else privacy.mechanism), scale
     old = [*(["mechanism"] if privacy.mechanism is not None else []), *dict(scale)]

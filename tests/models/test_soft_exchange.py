@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import onnx
 import pytest
+import skl2onnx
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from fedkt.errors import ModelError
+from fedkt.models import exchange, graphs, sandbox_child
 from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import MODELS, as_estimator
 from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
@@ -65,6 +67,52 @@ def test_whoever_only_names_a_class_travels_as_before():
     assert not sent.soft
     assert not has_probabilities(sent)
     assert not has_probabilities(model)
+
+
+@pytest.mark.parametrize("family", ["tree", "logistic"], ids=["a graph of ours", "a converted graph"])
+def test_a_fault_of_ours_is_raised_and_costs_nobody_its_probabilities_unseen(family, monkeypatch):
+    X, y, _, n_classes = table(load_digits, missing=None)
+    model = fit_model(as_estimator(family), X, y, rng=np.random.default_rng(0))
+
+    def fault(*_):
+        raise KeyError("a fault of ours")
+
+    for module in (exchange, graphs):
+        monkeypatch.setattr(module, "add_probability", fault)
+    with pytest.raises(KeyError, match="a fault of ours"):
+        to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
+
+
+def test_where_no_label_can_travel_either_a_fault_of_ours_is_said_in_words(monkeypatch):
+    X, y, _, n_classes = table(load_digits, missing=None)
+    model = fit_model(as_estimator("tree"), X, y, rng=np.random.default_rng(0))
+    monkeypatch.setattr(exchange.tree_graphs, "forest_graph", lambda *_: {}["a fault of ours"])
+    with pytest.raises(ModelError, match=r"DecisionTreeClassifier cannot be converted.*KeyError: 'a fault of ours'"):
+        to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
+
+
+@pytest.mark.parametrize("culprit", ["the converter", "the runtime", "the estimator"])
+def test_a_library_that_has_no_probabilities_leaves_the_label_to_travel(culprit, monkeypatch):
+    X, y, _, n_classes = table(load_digits, missing=None)
+    model = fit_model(as_estimator("logistic"), X, y, rng=np.random.default_rng(0))
+    convert, run, failures = skl2onnx.to_onnx, sandbox_child.predict_blocks, []
+
+    def fail_once(call):
+        if not failures:
+            failures.append(culprit)
+            raise RuntimeError("a fault of the library")
+        return call()
+
+    if culprit == "the converter":
+        monkeypatch.setattr(skl2onnx, "to_onnx", lambda *a, **k: fail_once(lambda: convert(*a, **k)))
+    elif culprit == "the runtime":
+        monkeypatch.setattr(sandbox_child, "predict_blocks", lambda *a: fail_once(lambda: run(*a)))
+    else:
+        monkeypatch.setattr(type(model.estimator), "predict_proba", lambda *_: fail_once(list))
+    sent = to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
+    assert failures == [culprit]
+    assert not sent.soft
+    assert sent.predict(X).tolist() == model.predict(X).tolist()
 
 
 def test_a_constant_is_certain_whatever_it_reads():

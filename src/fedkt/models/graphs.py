@@ -5,7 +5,8 @@ Every graph goes from `rows` to `label`, and some to `probability` as well (see 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,21 @@ import numpy as np
 
 from fedkt.errors import ModelError
 from fedkt.models.onnx_rules import OPSETS
+
+
+class LibraryFailure(Exception):
+    """A library could not do what it was asked for; the cause is what it raised."""
+
+
+@contextmanager
+def library_code() -> Iterator[None]:
+    """Whatever a converter, a runtime or a stranger's estimator raises inside the block is a LibraryFailure."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as reason:
+        raise LibraryFailure(str(reason)) from reason
 
 
 def model_of(graph: Any) -> Any:

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.graphs import LabelScores
+from fedkt.models.graphs import LabelScores, library_code
 from fedkt.models.neural.rows import network_shape
 from fedkt.models.neural.training import one_torch_thread
 from fedkt.models.onnx_rules import OPERATORS, OPSETS
@@ -147,7 +147,7 @@ def _export_module(module: torch.nn.Module, batch: torch.Tensor) -> Any:
     import onnx
 
     buffer: Any = io.BytesIO()
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), one_torch_thread(), _quiet():
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), one_torch_thread(), _quiet(), library_code():
         try:
             # The exporter that traces is a hundred times as fast as its successor on small networks.
             torch.onnx.export(
@@ -211,7 +211,8 @@ def _fold(model: Any, batch: NDArray[Any]) -> None:
     if names:
         outputs = list(graph.output)
         graph.output.extend(helper.make_empty_tensor_value_info(each) for each in names)
-        values = open_session(model.SerializeToString()).run(names, {"in": batch})
+        with library_code():
+            values = open_session(model.SerializeToString()).run(names, {"in": batch})
         del graph.output[len(outputs) :]
         graph.initializer.extend(_initialiser(value, name) for name, value in zip(names, values, strict=True))
     copies = [copy.deepcopy(each) for each in remaining]

@@ -26,7 +26,7 @@ from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_neu
 from fedkt.models.exchange import to_onnx, to_soft_onnx
 from fedkt.models.families.family import UNKNOWN, Family
 from fedkt.models.families.networks import NETWORK
-from fedkt.models.graphs import LabelScores, label_output, model_of, rows_input
+from fedkt.models.graphs import LabelScores, label_model
 from fedkt.models.prediction import has_probabilities
 from fedkt.models.tree_graphs import forest_of
 
@@ -208,7 +208,7 @@ def centroids_graph(estimator, *, double):
         helper.make_node("ArgMax", ["scores"], ["label"], axis=1, keepdims=0),
     ]
     width = estimator.means_.shape[1]
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_input(width)], [label_output()], tables))
+    return label_model(nodes, width, tables)
 
 
 CENTROIDS = Family(

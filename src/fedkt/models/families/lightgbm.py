@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedkt.models.families.family import Family
+from fedkt.models.families.family import Family, later
 from fedkt.models.families.trees import CLASS_WEIGHT, ROW_WEIGHT, single_tree
 
 if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest, Tree
-
-
-def _lightgbm() -> Any:
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(verbose=-1)
 
 
 def _lightgbm_trees(estimator: Any) -> Forest | None:
@@ -72,7 +66,7 @@ def _lightgbm_tree(root: Any, label: int) -> Tree | None:
 LIGHTGBM = Family(
     "lightgbm",
     "LightGBM with its own defaults.",
-    _lightgbm,
+    later("lightgbm:LGBMClassifier", verbose=-1),
     classes=("LGBMClassifier",),
     library="lightgbm",
     needs="lightgbm",

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedkt.models.families.family import Family
+from fedkt.models.families.family import Family, later
 from fedkt.models.families.trees import CLASS_WEIGHT, ROW_WEIGHT, single_tree
 
 if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest
-
-
-def _hist_boosting() -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(early_stopping=False)
 
 
 def _hist_trees(estimator: Any) -> Forest | None:
@@ -52,7 +46,7 @@ def _hist_trees(estimator: Any) -> Forest | None:
 HIST_BOOSTING = Family(
     "hist-boosting",
     "scikit-learn's histogram boosting.",
-    _hist_boosting,
+    later("sklearn.ensemble:HistGradientBoostingClassifier", early_stopping=False),
     classes=("HistGradientBoostingClassifier",),
     calibrated=True,
     row_weight=ROW_WEIGHT,

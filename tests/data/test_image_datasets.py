@@ -16,7 +16,7 @@ from scipy.io import savemat
 from fedkt.data import DATASETS, load, mnist, svhn
 from fedkt.data.download import FILES, RemoteFile
 from fedkt.data.packing import idx_from_mnist_npz, svhn_from_npz
-from fedkt.data.pixels import image_shape, normalised, pixel_names
+from fedkt.data.pixels import image_shape, normalise, pixel_names
 from fedkt.errors import DataError
 from real_data import DATA_DIR
 
@@ -241,7 +241,7 @@ def test_a_folder_named_first_is_searched_for_both_forms_before_the_next(tmp_pat
 def test_images_are_normalised_by_channel_in_pieces_and_in_place():
     images = np.arange(10_000 * 2 * 1 * 3, dtype=np.int64).astype(np.uint8).reshape(10_000, 2, 1, 3)
     out = np.full((10_000, 6), np.nan, dtype=np.float32)
-    assert normalised(images, (0.1, 0.2, 0.3), (0.5, 1.0, 2.0), out=out) is out
+    assert normalise(images, (0.1, 0.2, 0.3), (0.5, 1.0, 2.0), out=out) is out
     expected = ((images / 255 - (0.1, 0.2, 0.3)) / (0.5, 1.0, 2.0)).reshape(10_000, 6)
     np.testing.assert_allclose(out, expected, atol=1e-6)
 

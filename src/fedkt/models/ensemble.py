@@ -100,7 +100,7 @@ def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None)
     return network_for_rows(estimator, public, image)
 
 
-def grouped(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:
+def group_tasks(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:
     """The tasks in groups: networks of one kind in stacks of similar length, everything else by itself."""
     kinds: dict[Any, list[int]] = {}
     for place, task in enumerate(tasks):

@@ -97,7 +97,10 @@ def constant_graph(label: int, n_features: int, n_classes: int | None = None) ->
         helper.make_node("ArgMax", ["column"], ["local"], axis=1, keepdims=0),
         helper.make_node("Gather", ["labels", "local"], ["label"]),
     ]
-    tables = {"zeros": np.zeros((n_features, 1), np.float32), "labels": np.array([label], np.int64)}
+    tables: dict[str, NDArray[Any]] = {
+        "zeros": np.zeros((n_features, 1), np.float32),
+        "labels": np.array([label], np.int64),
+    }
     model = label_model(nodes, n_features, initialisers(tables))
     if n_classes is not None:
         model.graph.node.append(helper.make_node("Gather", ["certain", "local"], ["probability"]))

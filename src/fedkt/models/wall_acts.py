@@ -104,10 +104,10 @@ def more_processes() -> bool:
 def attempt(act: Callable[[], object]) -> str:
     """`possible`, or `refused` and why."""
     try:
-        done = act()
+        result = act()
     except Exception as reason:
         return f"refused: {getattr(reason, 'strerror', None) or type(reason).__name__}"
-    return "possible" if done is not False else "refused: nothing happened"
+    return "possible" if result is not False else "refused: nothing happened"
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ def gather_trainings(estimators: Sequence[NeuralClassifier], tasks: Sequence[Tra
     trainings: list[Training] = []
     cache = TensorCache()
     total = sum(len(each.rows) for each in tasks if each.rows is not None)
-    whole: torch.Tensor | None = None
+    joint: torch.Tensor | None = None
     end = 0
     for estimator, task in zip(estimators, tasks, strict=True):
         if task.start is not None:
@@ -118,11 +118,11 @@ def gather_trainings(estimators: Sequence[NeuralClassifier], tasks: Sequence[Tra
         except (ValueError, TypeError) as reason:
             raise StartFailure(len(trainings), reason) from reason
         if task.rows is not None and len(tasks) > 1:
-            if whole is None:
-                whole = training.rows.new_empty((total, *training.rows.shape[1:]))
+            if joint is None:
+                joint = training.rows.new_empty((total, *training.rows.shape[1:]))
             first, end = end, end + task.n_rows
-            whole[first:end] = training.rows
-            training = replace(training, rows=whole, own=np.arange(first, end))
+            joint[first:end] = training.rows
+            training = replace(training, rows=joint, own=np.arange(first, end))
         trainings.append(training)
     return trainings
 

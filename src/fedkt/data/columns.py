@@ -56,10 +56,10 @@ class Table:
 
     def take(self, rows: NDArray[np.int64]) -> Table:
         """The given rows, which keep the lines they stood on."""
-        kept = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
+        lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         columns = {name: values[rows] for name, values in self.columns.items()}
         files, ids = (None if each is None else each[rows] for each in (self.files, self.ids))
-        return Table(columns, self.source, kept[rows], files, ids)
+        return Table(columns, self.source, lines[rows], files, ids)
 
 
 def check_names(names: list[str], source: str, label: str | None) -> None:
@@ -72,11 +72,11 @@ def check_names(names: list[str], source: str, label: str | None) -> None:
             f"{source}: column {names.index('') + 1} of the header has no name. Name it; if it is pandas' row number, "
             "save with index=False."
         )
-    strange = next((name for name in names if not printable(name)), None)
-    if strange is not None:
+    unprintable = next((name for name in names if not printable(name)), None)
+    if unprintable is not None:
         raise DataError(
-            f"{source}: the column name {strange[:80]!r} has a line break or another character that cannot be printed. "
-            "Rename the column."
+            f"{source}: the column name {unprintable[:80]!r} has a line break or another character that cannot be "
+            "printed. Rename the column."
         )
     if twice:
         raise DataError(f"{source}: the header names {', '.join(map(repr, twice))} more than once. Rename the columns.")
@@ -100,7 +100,7 @@ def printable(text: str) -> bool:
 
 def texts(values: Any) -> Values:
     """An object array of the given strings."""
-    listed = list(values)
-    column = np.empty(len(listed), dtype=object)
-    column[:] = listed
+    items = list(values)
+    column = np.empty(len(items), dtype=object)
+    column[:] = items
     return column

@@ -44,15 +44,11 @@ class Table:
         """Rows of the table."""
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
-    def line_of(self, row: int) -> int:
-        """The line of the file that row number `row` starts on; in a format without lines, the row counted from 1."""
-        return row + 1 if self.lines is None else int(self.lines[row])
-
     def at(self, row: int | np.integer[Any]) -> str:
         """The file and the place of a row in words: "ward.csv, line 17", or "row 17" in a format without lines."""
         if self.files is not None:
             return str(Path(self.source) / self.files[int(row)])
-        return f"{self.source}, {'row' if self.lines is None else 'line'} {self.line_of(int(row))}"
+        return f"{self.source}, row {row + 1}" if self.lines is None else f"{self.source}, line {self.lines[int(row)]}"
 
     def take(self, rows: NDArray[np.int64]) -> Table:
         """The given rows, which keep the lines they stood on."""

@@ -119,6 +119,14 @@ def one_leaf(score: Any, label: int) -> Tree:
     return Tree(zero, np.zeros(1), none, none, zero, zero, np.array([label]), np.array([score]))
 
 
+def one_class_tree(
+    feature: Ints, threshold: Floats, left: Ints, right: Ints, missing_left: Ints, values: Floats, label: int
+) -> Tree:
+    """A boosted tree: each leaf scores the one class that the tree is about, by its node's value."""
+    leaves = np.flatnonzero(left < 0)
+    return Tree(feature, threshold, left, right, missing_left, leaves, np.full(len(leaves), label), values[leaves])
+
+
 def sklearn_tree(tree: Any) -> Tree:
     """A tree of scikit-learn's."""
     left, right = np.asarray(tree.children_left, np.int64), np.asarray(tree.children_right, np.int64)

@@ -59,24 +59,21 @@ def _starting_values(base: NDArray[np.float32], n_classes: int) -> Iterator[Tree
 def _xgboost_tree(tree: Any, label: int) -> Tree:
     import numpy as np
 
-    from fedkt.models.tree_graphs import Tree
+    from fedkt.models.tree_graphs import one_class_tree
 
     left = np.asarray(tree["left_children"], np.int64)
     right = np.asarray(tree["right_children"], np.int64)
     conditions = np.asarray(tree["split_conditions"], np.float32)
     keep = _reachable(left, right)
     place = np.cumsum(keep) - 1
-    own_left = np.where(left[keep] < 0, -1, place[left[keep]])
-    leaves = np.flatnonzero(own_left < 0)
-    return Tree(
+    return one_class_tree(
         feature=np.asarray(tree["split_indices"], np.int64)[keep],
         threshold=conditions[keep],
-        left=own_left,
+        left=np.where(left[keep] < 0, -1, place[left[keep]]),
         right=np.where(right[keep] < 0, -1, place[right[keep]]),
         missing_left=np.asarray(tree["default_left"], np.int64)[keep],
-        leaf_nodes=leaves,
-        leaf_classes=np.full(len(leaves), label),
-        leaf_scores=conditions[keep][leaves],
+        values=conditions[keep],
+        label=label,
     )
 
 

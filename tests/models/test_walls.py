@@ -126,12 +126,12 @@ from fedkt.models import sandbox
 
 popen, line = sandbox.subprocess.Popen, sandbox._Reader.line
 
-def line(self, seconds):
+def line_and_child(self, seconds):
     head = line(self, seconds)
     print(self._child.pid, flush=True)
     return head
 
-sandbox._Reader.line = line
+sandbox._Reader.line = line_and_child
 sandbox.run_models([test_sandbox.endless()], test_sandbox.ROWS, n_classes=2)
 """
 

@@ -166,7 +166,7 @@ def _pack(content: Any) -> bytes:
     return struct.pack("<I", min(len(text), REFUSED - 1)) + text
 
 
-def serve() -> None:
+def serve_table() -> None:
     """Answers about the file on standard input."""
     request = json.loads(sys.argv[1])
     # The file by its path, since the package around it costs time and is not for strangers.
@@ -198,4 +198,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve_table()

@@ -25,7 +25,7 @@ from fedkt.federation import Party, Server, simulate
 from fedkt.lab.runner import run
 from fedkt.lab.setting import Setting
 from fedkt.models.catalogue import trained_for
-from fedkt.models.ensemble import grouped
+from fedkt.models.ensemble import group_tasks
 from fedkt.models.neural.classifier import NeuralClassifier
 from fedkt.models.training import train_models
 from fedkt.privacy import Gaussian
@@ -115,7 +115,7 @@ def test_a_record_touches_no_teacher_but_its_own():
         y[piece[0]] = label
         algorithm = FedKT(NeuralClassifier(epochs=60, batch_size=8), partitions=1, subsets=8)
         problems = algorithm.lessons(member, algorithm.roles_at([member])[0])[0].teachers
-        return grouped(problems, 10), train_models(problems, 10)
+        return group_tasks(problems, 10), train_models(problems, 10)
 
     (groups, before), (same, after) = teachers(0), teachers(1)
     assert groups == same, "a label decides who is trained with whom"

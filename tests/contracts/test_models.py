@@ -23,7 +23,7 @@ def family(request):
     return request.param
 
 
-def made(family):
+def estimator_of(family):
     """A small problem's version of the family: networks see so few rows more often."""
     estimator = as_estimator(family)
     return estimator.set_params(epochs=60) if MODELS[family].network else estimator
@@ -50,7 +50,7 @@ def test_the_catalogue_knows_what_its_families_can_do(family):
 
 
 def fitted(family, rows, labels, seed=0):
-    estimator = made(family)
+    estimator = estimator_of(family)
     if MODELS[family].only_images:
         estimator.set_params(image=(16, 16))
     return fit_model(estimator, rows, labels, rng=np.random.default_rng(seed))
@@ -135,7 +135,7 @@ def test_a_federation_of_parties_with_missing_classes_works(family):
         Party(public, classes, i, image=image, name=str(i), X=table[rows], y=LABELS[rows])
         for i, rows in enumerate(halves)
     ]
-    outcome = simulate(FedKT(made(family), subsets=2), parties, Server(public, classes, 9, image=image))
+    outcome = simulate(FedKT(estimator_of(family), subsets=2), parties, Server(public, classes, 9, image=image))
     assert np.mean(outcome.final.models[0].predict(public) == LABELS[180:]) > 0.6
 
 
@@ -183,9 +183,9 @@ def test_a_regressor_is_refused():
 
 def test_predictions_do_not_depend_on_the_block_size(monkeypatch):
     model = fit_model(as_estimator("tree"), X, LABELS, rng=np.random.default_rng(0))
-    whole = model.predict(X)
+    at_once = model.predict(X)
     monkeypatch.setattr("fedkt.models.base.BLOCK_ROWS", 7)
-    assert model.predict(X).tolist() == whole.tolist()
+    assert model.predict(X).tolist() == at_once.tolist()
 
 
 def test_a_column_of_predictions_is_read_as_labels():

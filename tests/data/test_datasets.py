@@ -174,10 +174,10 @@ def test_skewed_public_rows_have_other_class_shares_and_only_those():
     data = load("digits", seed=0)
     assert with_skewed_public(data, None, seed=0) is data
     skewed = with_skewed_public(data, 0.5, seed=0)
-    drawn = np.random.default_rng([0, PUBLIC_STREAM, 1]).dirichlet(np.full(10, 0.5))
+    shares = np.random.default_rng([0, PUBLIC_STREAM, 1]).dirichlet(np.full(10, 0.5))
     got = np.bincount(skewed.y_public, minlength=10) / len(skewed.y_public)
     assert len(skewed.y_public) == len(data.y_public)
-    assert np.abs(got - drawn).sum() / 2 < 0.05
+    assert np.abs(got - shares).sum() / 2 < 0.05
     assert (skewed.X_public.sum(axis=1)[:, None] == data.X_public.sum(axis=1)).any(axis=1).all()
     again = with_skewed_public(data, 0.5, seed=0)
     assert (again.X_public == skewed.X_public).all()

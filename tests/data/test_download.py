@@ -33,10 +33,10 @@ BOMB = gzip.compress(bytes(50_000_000))
 class Source(BaseHTTPRequestHandler):
     """A public source that misbehaves on demand."""
 
-    asked: list[str] = []  # noqa: RUF012
+    requests: list[str] = []  # noqa: RUF012
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requests.append(self.path)
         if self.path == "/missing":
             self.send_error(404)
             return
@@ -71,7 +71,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Source)
     server.daemon_threads = True
     server.block_on_close = False
-    Source.asked.clear()
+    Source.requests.clear()
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -92,7 +92,7 @@ def register(monkeypatch: pytest.MonkeyPatch, *urls: str, size: int = len(TEXT))
     monkeypatch.setitem(FILES, "toy", file)
 
 
-def kept(cache: Path) -> list[str]:
+def cache_files(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.iterdir()) if cache.exists() else []
 
 
@@ -105,8 +105,8 @@ def test_a_file_is_downloaded_once_and_then_found_in_the_cache(source, cache, mo
     assert seen[-1] == (len(TEXT), len(TEXT))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert find_file("toy") == path
-    assert Source.asked == ["/toy"]
-    assert kept(cache) == ["toy"]
+    assert Source.requests == ["/toy"]
+    assert cache_files(cache) == ["toy"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_download_that_is_not_the_file_is_refused_and_nothing_is_kept(source, 
         find_file("toy")
     assert f"{source}/{page}" in str(caught.value)
     assert "--data-dir" in str(caught.value)
-    assert kept(cache) == []
+    assert cache_files(cache) == []
 
 
 def test_packed_files_of_the_public_source_are_unpacked_and_joined(source, cache, monkeypatch):
@@ -136,7 +136,7 @@ def test_packed_files_of_the_public_source_are_unpacked_and_joined(source, cache
     seen: list[tuple[int, int]] = []
     assert find_file("toy", progress=lambda done, total: seen.append((done, total))).read_bytes() == TEXT
     assert seen[-1] == (sent, sent)
-    assert kept(cache) == ["toy"]
+    assert cache_files(cache) == ["toy"]
 
 
 @pytest.mark.parametrize(("page", "words"), [("cut", "cannot be unpacked"), ("first", "sha256")])
@@ -144,7 +144,7 @@ def test_packed_files_that_are_not_the_data_are_refused_and_nothing_is_kept(sour
     register(monkeypatch, f"{source}/first.gz", f"{source}/{page}.gz")
     with pytest.raises(DataError, match=words):
         find_file("toy")
-    assert kept(cache) == []
+    assert cache_files(cache) == []
 
 
 def test_a_bomb_sent_by_the_public_source_is_not_unpacked(source, cache, monkeypatch):
@@ -159,7 +159,7 @@ def test_a_bomb_sent_by_the_public_source_is_not_unpacked(source, cache, monkeyp
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
-    assert kept(cache) == []
+    assert cache_files(cache) == []
 
 
 def test_of_several_forms_the_one_that_is_there_is_taken_else_the_last_is_downloaded(
@@ -169,18 +169,18 @@ def test_of_several_forms_the_one_that_is_there_is_taken_else_the_last_is_downlo
     own = b"the same in another form"
     monkeypatch.setitem(FILES, "own", RemoteFile(("toy.own",), (), hashlib.sha256(own).hexdigest(), len(own)))
     (tmp_path / "toy.own").write_bytes(own)
-    found = find_content("own", "toy", data_dir=tmp_path)
-    assert (found.name, found.path, found.content) == ("own", tmp_path / "toy.own", own)
+    file = find_content("own", "toy", data_dir=tmp_path)
+    assert (file.name, file.path, file.content) == ("own", tmp_path / "toy.own", own)
     (tmp_path / "toy.own").unlink()
-    found = find_content("own", "toy", data_dir=tmp_path)
-    assert (found.name, found.path, found.content) == ("toy", cache / "toy", TEXT)
+    file = find_content("own", "toy", data_dir=tmp_path)
+    assert (file.name, file.path, file.content) == ("toy", cache / "toy", TEXT)
 
 
 def test_a_server_that_is_down_is_named_with_what_to_do(source, cache, monkeypatch):
     register(monkeypatch, "http://127.0.0.1:9/toy")
     with pytest.raises(DataError, match=r"127\.0\.0\.1:9/toy could not be downloaded .*FEDKT_DATA"):
         find_file("toy")
-    assert kept(cache) == []
+    assert cache_files(cache) == []
 
 
 def test_a_silent_server_is_given_up(source, cache, monkeypatch):
@@ -188,7 +188,7 @@ def test_a_silent_server_is_given_up(source, cache, monkeypatch):
     monkeypatch.setattr(download, "TIMEOUT_SECONDS", 0.3)
     with pytest.raises(DataError, match="ReadTimeout"):
         find_file("toy")
-    assert kept(cache) == []
+    assert cache_files(cache) == []
 
 
 def test_a_server_that_takes_for_ever_is_given_up(source, cache, monkeypatch):
@@ -211,7 +211,7 @@ def test_a_process_killed_half_way_leaves_no_file_under_the_final_name(source, c
         assert child.stdout is not None
         assert int(child.stdout.readline()) > 0
         child.kill()
-    assert "toy" not in kept(cache)
+    assert "toy" not in cache_files(cache)
 
 
 def test_a_rename_that_fails_leaves_nothing_behind(source, cache, monkeypatch):
@@ -222,7 +222,7 @@ def test_a_rename_that_fails_leaves_nothing_behind(source, cache, monkeypatch):
     monkeypatch.setattr(download.os, "replace", fails)
     with pytest.raises(DataError, match=r"disk full.*XDG_CACHE_HOME"):
         find_file("toy")
-    assert kept(cache) == []
+    assert cache_files(cache) == []
 
 
 def test_the_data_folder_comes_before_the_environment_and_the_cache(tmp_path, cache, monkeypatch):

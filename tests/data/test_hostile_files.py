@@ -60,14 +60,14 @@ def test_a_packed_idx_file_that_unpacks_to_far_more_is_refused(tmp_path, little)
 
 def test_no_more_is_unpacked_than_is_allowed_however_much_is_asked_for(tmp_path, little, monkeypatch):
     monkeypatch.setattr(bounds, "BLOCK", 1_000)
-    asked = []
-    whole = gzip.GzipFile.readinto
-    monkeypatch.setattr(gzip.GzipFile, "readinto", lambda self, b: asked.append(len(b)) or whole(self, b))
+    sizes = []
+    readinto = gzip.GzipFile.readinto
+    monkeypatch.setattr(gzip.GzipFile, "readinto", lambda self, b: sizes.append(len(b)) or readinto(self, b))
     (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(4_000_000)))
     with bounds.open_bytes(tmp_path / "a.gz", cost=2) as stream, pytest.raises(DataError, match="unpacks to more"):
         stream.read(4_000_000)
-    assert max(asked) == 1_000
-    assert sum(asked) <= 2**20 // 2 + 1_000
+    assert max(sizes) == 1_000
+    assert sum(sizes) <= 2**20 // 2 + 1_000
 
 
 @pytest.mark.parametrize(
@@ -205,16 +205,16 @@ def test_a_parquet_file_of_every_plain_type_is_read(tmp_path):
         "long": pa.array(["é", None], type=pa.large_string()),
     }
     table = read_table(parquet(tmp_path / "a.parquet", columns))
-    said = {name: values.tolist() for name, values in table.columns.items()}
-    assert said["half"] == [0.5, 2.0]
-    np.testing.assert_array_equal(said["small"], [1.0, np.nan])
-    np.testing.assert_array_equal(said["money"], [0.1, np.nan])
-    np.testing.assert_array_equal(said["code"], [7.0, np.nan])
-    assert said["blob"] == ["b'a'", ""]
-    assert said["when"] == ["2020-01-02 03:00:00", ""]
-    assert said["nothing"] == ["", ""]
-    assert said["big"] == [float(2**60), 3.0]
-    assert said["long"] == ["é", ""]
+    lists = {name: values.tolist() for name, values in table.columns.items()}
+    assert lists["half"] == [0.5, 2.0]
+    np.testing.assert_array_equal(lists["small"], [1.0, np.nan])
+    np.testing.assert_array_equal(lists["money"], [0.1, np.nan])
+    np.testing.assert_array_equal(lists["code"], [7.0, np.nan])
+    assert lists["blob"] == ["b'a'", ""]
+    assert lists["when"] == ["2020-01-02 03:00:00", ""]
+    assert lists["nothing"] == ["", ""]
+    assert lists["big"] == [float(2**60), 3.0]
+    assert lists["long"] == ["é", ""]
 
 
 def test_times_in_a_parquet_file_are_texts_that_keep_their_zone_and_their_nanoseconds(tmp_path):
@@ -241,7 +241,7 @@ def test_the_process_that_unpacks_parquet_is_taken_for_hostile(tmp_path, monkeyp
         return struct.pack("<I", len(text)) + text
 
     head = frame(b'{"names": ["t"], "kinds": "t", "rows": 2}')
-    for said in (
+    for answer in (
         b"",
         frame(b"[]"),
         frame(b'{"names": ["t"], "kinds": "q", "rows": 2}'),
@@ -256,7 +256,7 @@ def test_the_process_that_unpacks_parquet_is_taken_for_hostile(tmp_path, monkeyp
         struct.pack("<I", 2**32 - 1) + frame(b'{"reason": "\\u001b[2J"}'),
     ):
         child = tmp_path / "child.py"
-        child.write_text(f"import sys; sys.stdout.buffer.write({said!r})")
+        child.write_text(f"import sys; sys.stdout.buffer.write({answer!r})")
         monkeypatch.setattr("fedkt.data.parquet.CHILD", child)
         with pytest.raises(DataError, match=r"a\.parquet") as caught:
             read_table(path)

@@ -16,7 +16,7 @@ from scipy.io import savemat
 from fedkt.data import DATASETS, load, mnist, svhn
 from fedkt.data.download import FILES, RemoteFile
 from fedkt.data.packing import idx_from_mnist_npz, svhn_from_npz
-from fedkt.data.pixels import image_shape, normalised, pixel_names
+from fedkt.data.pixels import image_shape, normalise, pixel_names
 from fedkt.errors import DataError
 from real_data import DATA_DIR
 
@@ -65,9 +65,11 @@ def toy_mnist(monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray]:
     shapes = {name: array.shape for name, array in arrays.items()}
     monkeypatch.setattr("fedkt.data.packing.MNIST_ARRAYS", shapes)
     monkeypatch.setattr(mnist, "MNIST_ARRAYS", shapes)
-    known = FILES["mnist"]
-    urls = tuple(f"http://127.0.0.1:9/{url.rpartition('/')[2]}" for url in known.urls)
-    toy = RemoteFile(known.names, urls, hashlib.sha256(content).hexdigest(), len(content), from_npz=idx_from_mnist_npz)
+    original = FILES["mnist"]
+    urls = tuple(f"http://127.0.0.1:9/{url.rpartition('/')[2]}" for url in original.urls)
+    toy = RemoteFile(
+        original.names, urls, hashlib.sha256(content).hexdigest(), len(content), from_npz=idx_from_mnist_npz
+    )
     monkeypatch.setitem(FILES, "mnist", toy)
     return arrays
 
@@ -93,8 +95,8 @@ def test_mnist_is_the_same_rows_however_it_is_packed(tmp_path, toy_mnist, packin
     assert sorted([*data.y_public, *data.y_test]) == [1, 3, 4, 9]
     assert (len(data.X_public), len(data.X_test)) == (2, 2)
     for row, digit in zip(data.X_public, data.y_public, strict=True):
-        whole = toy_mnist["x_test"][toy_mnist["y_test"].tolist().index(digit)].ravel()
-        np.testing.assert_allclose(row, (whole / 255 - 0.1307) / 0.3081, atol=1e-6)
+        pixels = toy_mnist["x_test"][toy_mnist["y_test"].tolist().index(digit)].ravel()
+        np.testing.assert_allclose(row, (pixels / 255 - 0.1307) / 0.3081, atol=1e-6)
     assert data.image == image_shape(data.feature_names) == (28, 28, 1)
 
 
@@ -241,7 +243,7 @@ def test_a_folder_named_first_is_searched_for_both_forms_before_the_next(tmp_pat
 def test_images_are_normalised_by_channel_in_pieces_and_in_place():
     images = np.arange(10_000 * 2 * 1 * 3, dtype=np.int64).astype(np.uint8).reshape(10_000, 2, 1, 3)
     out = np.full((10_000, 6), np.nan, dtype=np.float32)
-    assert normalised(images, (0.1, 0.2, 0.3), (0.5, 1.0, 2.0), out=out) is out
+    assert normalise(images, (0.1, 0.2, 0.3), (0.5, 1.0, 2.0), out=out) is out
     expected = ((images / 255 - (0.1, 0.2, 0.3)) / (0.5, 1.0, 2.0)).reshape(10_000, 6)
     np.testing.assert_allclose(out, expected, atol=1e-6)
 
@@ -295,8 +297,8 @@ def test_mnist_has_its_published_size_classes_and_digests():
     assert (data.X.shape, data.X_public.shape, data.X_test.shape) == ((60_000, 784), (5_000, 784), (5_000, 784))
     # Class counts as published.
     assert np.bincount(data.y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    held = np.concatenate([data.y_public, data.y_test])
-    assert np.bincount(held).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    labels = np.concatenate([data.y_public, data.y_test])
+    assert np.bincount(labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert data.y[:5].tolist() == [5, 0, 4, 1, 9]
     assert data.X.mean() == pytest.approx(0, abs=1e-3)
     assert data.X.std() == pytest.approx(1, abs=1e-3)
@@ -313,8 +315,8 @@ def test_svhn_has_its_published_size_and_classes():
     assert (data.X.shape, data.X_public.shape, data.X_test.shape) == ((73_257, 3072), (13_016, 3072), (13_016, 3072))
     # Class counts as published.
     assert np.bincount(data.y).tolist() == [4948, 13861, 10585, 8497, 7458, 6882, 5727, 5595, 5045, 4659]
-    held = np.concatenate([data.y_public, data.y_test])
-    assert np.bincount(held).tolist() == [1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595]
+    labels = np.concatenate([data.y_public, data.y_test])
+    assert np.bincount(labels).tolist() == [1744, 5099, 4149, 2882, 2523, 2384, 1977, 2019, 1660, 1595]
     # By channel, in every tenth row, nearly what the constants promise for all; red and blue differ by 0.18 spreads.
     for channel in range(3):
         assert data.X[::10, channel::3].mean() == pytest.approx(0, abs=0.05)

@@ -37,7 +37,7 @@ def columns_of(pixels: np.ndarray) -> dict[str, list[int]]:
     return {f"pixel {r},{c}": pixels[:, r, c].tolist() for r in range(height) for c in range(width)}
 
 
-def listed(table) -> dict[str, list]:
+def lists_of(table) -> dict[str, list]:
     return {name: values.tolist() for name, values in table.columns.items()}
 
 
@@ -45,8 +45,8 @@ def picture(path: Path, pixels: np.ndarray, mode: str | None = None) -> Path:
     """An image written by Pillow."""
     pillow = pytest.importorskip("PIL.Image")
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = pillow.fromarray(pixels)
-    (made if mode is None else made.convert(mode)).save(path)
+    image = pillow.fromarray(pixels)
+    (image if mode is None else image.convert(mode)).save(path)
     return path
 
 
@@ -58,7 +58,7 @@ def test_an_idx_file_is_read_with_the_labels_beside_it(tmp_path, images, packed)
         content = idx(array)
         (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     table = read_table(tmp_path / images, label="digit")
-    assert listed(table) == {**columns_of(GREY), "digit": [7, 0]}
+    assert lists_of(table) == {**columns_of(GREY), "digit": [7, 0]}
     assert image_shape(tuple(table.columns)[:-1]) == (2, 3, 1)
     assert list(read_table(tmp_path / images).columns)[-1] == "label"
 
@@ -67,7 +67,7 @@ def test_an_idx_file_without_labels_is_rows_for_everybody_but_not_a_partys_own(t
     path = tmp_path / "public-images-idx3-ubyte"
     path.write_bytes(idx(GREY))
     table = read_table(path, label="digit")
-    assert listed(table) == columns_of(GREY)
+    assert lists_of(table) == columns_of(GREY)
     schema = fit_schema(table, label="digit")
     assert schema.read(path, labelled=False).n_rows == 2
     with pytest.raises(DataError, match=r"no labels\. Put its labels beside it, in public-labels-idx1-ubyte"):
@@ -129,7 +129,7 @@ def test_a_folder_of_classes_is_labelled_in_the_order_of_its_names(tmp_path):
     (tmp_path / "own" / "Thumbs.db").write_bytes(b"x")
     (tmp_path / "own" / "none of these").mkdir()
     table = read_table(tmp_path / "own", label="animal")
-    assert listed(table) == {**columns_of(GREY[[1, 0, 1]]), "animal": ["cat", "cat", "dog"]}
+    assert lists_of(table) == {**columns_of(GREY[[1, 0, 1]]), "animal": ["cat", "cat", "dog"]}
     assert table.at(1) == str(tmp_path / "own" / "cat" / "b.PNG")
     assert table.take(np.array([2])).at(0) == str(tmp_path / "own" / "dog" / "1.png")
 
@@ -143,7 +143,7 @@ def test_a_folder_without_classes_is_rows_for_everybody_but_not_a_partys_own(tmp
     for place, pixels in enumerate(GREY):
         picture(tmp_path / "public" / f"{place}.png", pixels)
     table = read_table(tmp_path / "public", label="animal")
-    assert listed(table) == columns_of(GREY)
+    assert lists_of(table) == columns_of(GREY)
     with pytest.raises(DataError, match=r"no labels\. Put the images into folders named like their classes"):
         fit_schema(table, label="animal").read(tmp_path / "public")
 
@@ -192,8 +192,8 @@ def test_pixels_that_are_not_bytes_of_grey_or_colour_are_refused(tmp_path, mode)
 def test_a_broken_image_is_refused_by_name(tmp_path):
     path = picture(tmp_path / "own" / "b.png", np.arange(10_000, dtype=np.uint16).astype(np.uint8).reshape(100, 100))
     picture(tmp_path / "own" / "a.png", np.zeros((100, 100), dtype=np.uint8))
-    whole = path.read_bytes()
-    for content in (b"", b"GIF89a" + bytes(50), whole[:20], whole[: len(whole) // 2], whole.replace(b"IHDR", b"IHDX")):
+    png = path.read_bytes()
+    for content in (b"", b"GIF89a" + bytes(50), png[:20], png[: len(png) // 2], png.replace(b"IHDR", b"IHDX")):
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"b\.png is (damaged|not a PNG or JPEG image)"):
             read_table(tmp_path / "own")
@@ -317,8 +317,8 @@ def test_a_table_with_gaps_among_its_pixels_is_fitted_like_any_table(tmp_path):
 def digits_folder(tmp_path: Path) -> Path:
     """Two parties' 8 × 8 digits, zeros and ones: one as PNG files, one as IDX; public rows as both."""
     data = load_digits()
-    kept = np.flatnonzero(data.target < 2)
-    images, digits = (data.images[kept] * 15).astype(np.uint8), data.target[kept].astype(np.uint8)
+    rows_of_two = np.flatnonzero(data.target < 2)
+    images, digits = (data.images[rows_of_two] * 15).astype(np.uint8), data.target[rows_of_two].astype(np.uint8)
     for place in range(100, 160):
         picture(tmp_path / "public" / f"{place}.png", images[place])
         picture(tmp_path / "north" / str(digits[place - 100]) / f"{place}.png", images[place - 100])
@@ -345,13 +345,13 @@ def test_parties_with_images_of_different_kinds_make_one_model(digits_folder):
         *("server", here / "plan.toml", "--public", here / "public", "--bundles", here / "inbox"),
         *("-o", here / "result"),
     )
-    told = fedkt("predict", here / "result" / "final.onnx", here / "new")
-    rows = list(csv.DictReader(io.StringIO(told.out)))
+    process = fedkt("predict", here / "result" / "final.onnx", here / "new")
+    rows = list(csv.DictReader(io.StringIO(process.out)))
     assert list(rows[0]) == ["file", "prediction"]
     assert len(rows) == 40
     right = sum(row["file"].partition("/")[0] == row["prediction"] for row in rows)
     assert right >= 36
-    assert f"accuracy {right / 40:.2%}" in told.err
+    assert f"accuracy {right / 40:.2%}" in process.err
     # Another public image is another plan.
     (here / "public" / "100.png").unlink()
     with pytest.raises(Exception, match="is not the public file of this plan"):

@@ -69,11 +69,11 @@ def test_the_child_has_one_thread_and_every_wall_when_the_first_answer_comes(tmp
     with parquet._answers(tmp_path / "a.parquet", places) as stream:
         stream.head()
         lines = Path(f"/proc/{stream._child.pid}/status").read_text().splitlines()
-    said = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+    status = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
     # 2 is a filter of system calls. Landlock and namespaces cannot be seen from outside by everybody; like the dropping
     # of capabilities they need a process of one thread.
-    wanted = {"Threads": ["1"], "Seccomp": ["2"], "NoNewPrivs": ["1"], "CapEff": ["0" * 16]}
-    assert {name: said[name] for name in wanted} == wanted
+    expected = {"Threads": ["1"], "Seccomp": ["2"], "NoNewPrivs": ["1"], "CapEff": ["0" * 16]}
+    assert {name: status[name] for name in expected} == expected
 
 
 def test_a_parquet_file_is_read_where_no_wall_can_be_had(tmp_path, monkeypatch):

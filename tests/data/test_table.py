@@ -40,9 +40,9 @@ def test_a_packed_csv_is_the_same_table(tmp_path):
 
 def test_rows_remember_the_line_they_start_on(tmp_path):
     table = read_table(write(tmp_path, "a.csv", 'a,b\n1,"two\nlines"\n\n3,4\n'))
-    assert [table.line_of(row) for row in range(table.n_rows)] == [2, 5]
+    assert table.lines.tolist() == [2, 5]
     assert table.at(1) == f"{tmp_path / 'a.csv'}, line 5"
-    assert table.take(np.array([1])).line_of(0) == 5
+    assert table.take(np.array([1])).lines.tolist() == [5]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_comments_and_blank_lines_of_a_libsvm_file_keep_the_line_numbers(tmp_pat
     table = read_table(write(tmp_path, "a.txt", "# made today\n+1 1:2 3:4 # first\n\n-1 2:1e-3\n"), label="ill")
     assert table.columns["ill"].tolist() == ["+1", "-1"]
     assert table.columns["f3"].tolist() == [4.0, 0.0]
-    assert [table.line_of(0), table.line_of(1)] == [2, 4]
+    assert table.lines.tolist() == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -166,8 +166,8 @@ def test_small_forests_agree_on_real_rows(name, width):
     X, y = sparse[:4_000].toarray().astype(np.float32), (labels[:4_000] > 0).astype(int)
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        chosen = rng.choice(4_000, 60, replace=False)
-        model = fit_model(RandomForestClassifier(20, min_samples_leaf=1 + seed), X[chosen], y[chosen], rng=rng)
+        sample = rng.choice(4_000, 60, replace=False)
+        model = fit_model(RandomForestClassifier(20, min_samples_leaf=1 + seed), X[sample], y[sample], rng=rng)
         graph = forest_graph(forest_of(model.estimator), model.labels.tolist(), width).SerializeToString()
         np.testing.assert_array_equal(_run_own(graph, X), model.predict(X))
 

@@ -26,7 +26,7 @@ from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_neu
 from fedkt.models.exchange import to_onnx, to_soft_onnx
 from fedkt.models.families.family import UNKNOWN, Family
 from fedkt.models.families.networks import NETWORK
-from fedkt.models.graphs import LabelScores, label_output, model_of, rows_input
+from fedkt.models.graphs import LabelScores, label_model
 from fedkt.models.prediction import has_probabilities
 from fedkt.models.tree_graphs import forest_of
 
@@ -38,7 +38,7 @@ ROWS = np.abs(CENTRES[LABELS] + RNG.normal(size=(240, 3))).astype(np.float32)
 """Three clouds, apart by hand; no number below 0, for who reads counts."""
 SHARES = np.tile([0.7, 0.2, 0.1], (len(ROWS), 1))
 
-KNOWN = [
+FAMILIES = [
     pytest.param(family, name, id=name)
     for family in (*MODELS.values(), *OTHERS)
     for name in family.classes
@@ -61,13 +61,13 @@ def estimator(family, name):
     return make(family, name)
 
 
-@pytest.mark.parametrize(("family", "name"), KNOWN)
+@pytest.mark.parametrize(("family", "name"), FAMILIES)
 def test_an_estimator_is_known_by_its_class(family, estimator):
     assert family_of(estimator) == family
     assert is_neural(estimator) == family.network
 
 
-@pytest.mark.parametrize(("family", "name"), KNOWN)
+@pytest.mark.parametrize(("family", "name"), FAMILIES)
 def test_a_record_says_who_learns_distributions(family, estimator):
     """Every row is taught as 0.7, 0.2, 0.1; a model of the likeliest labels would be sure of the first class."""
     task = TrainingTask(estimator, ROWS, SHARES, np.random.default_rng(0))
@@ -83,7 +83,7 @@ def test_a_record_says_who_learns_distributions(family, estimator):
     assert np.abs(model.predict_proba(ROWS, 3).mean(axis=0) - [0.7, 0.2, 0.1]).max() < 0.05
 
 
-@pytest.mark.parametrize(("family", "name"), KNOWN)
+@pytest.mark.parametrize(("family", "name"), FAMILIES)
 def test_a_record_says_how_its_estimators_travel(family, estimator):
     model = fit_model(estimator, ROWS, LABELS, rng=np.random.default_rng(0))
     assert (forest_of(model.estimator) is not None) == (family.trees is not None)
@@ -91,19 +91,19 @@ def test_a_record_says_how_its_estimators_travel(family, estimator):
     assert received.predict(ROWS[:20]).tolist() == model.predict(ROWS[:20]).tolist()
 
 
-@pytest.mark.parametrize(("family", "name"), KNOWN)
+@pytest.mark.parametrize(("family", "name"), FAMILIES)
 def test_a_record_says_who_teaches(family, estimator):
     teacher = default_teacher(estimator)
     assert (teacher is estimator) == (family.teacher is None)
 
 
-@pytest.mark.parametrize(("family", "name"), KNOWN)
+@pytest.mark.parametrize(("family", "name"), FAMILIES)
 def test_weights_of_classes_are_parameters_of_the_family_with_their_defaults(family, estimator):
     """A name that no estimator of the family has would be a fact about nothing."""
-    known = {parameter for name in family.classes for parameter in make(family, name).get_params()}
+    parameters = {parameter for name in family.classes for parameter in make(family, name).get_params()}
     # LightGBM takes these without having them in its signature.
     aside = {"scale_pos_weight", "is_unbalance"} if family.library == "lightgbm" else set()
-    assert set(family.class_weights) <= known | aside
+    assert set(family.class_weights) <= parameters | aside
     for name, value in estimator.get_params().items():
         if name in family.class_weights and value is not None:
             assert family.class_weights[name] == value
@@ -208,7 +208,7 @@ def centroids_graph(estimator, *, double):
         helper.make_node("ArgMax", ["scores"], ["label"], axis=1, keepdims=0),
     ]
     width = estimator.means_.shape[1]
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_input(width)], [label_output()], tables))
+    return label_model(nodes, width, tables)
 
 
 CENTROIDS = Family(
@@ -270,13 +270,21 @@ def test_a_new_family_is_part_of_help_and_of_what_may_be_chosen(monkeypatch):
     monkeypatch.setitem(MODELS, "centroids", CENTROIDS)
     with pytest.raises(ConfigurationError, match=r"no model 'oracle'.*, centroids\."):
         as_estimator("oracle")
-    code = (
-        "from fedkt.models.catalogue import MODELS; from fedkt.models.families.family import Family; "
-        "MODELS['centroids'] = Family('centroids'); "
-        "from typer.main import get_command; from fedkt.cli import app; commands = get_command(app).commands; "
-        "commands['plan new'] = commands['plan'].commands['new']; "
-        "print([verb for verb in ('simulate', 'compare', 'plan new') for each in commands[verb].params "
-        "if each.name == 'model' and 'centroids' in each.help])"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown == "['simulate', 'compare', 'plan new']\n"
+    code = """
+import contextlib, io, typer
+from typer.main import get_command
+from fedkt.cli import app
+from fedkt.models.catalogue import MODELS
+from fedkt.models.families.family import Family
+MODELS['centroids'] = Family('centroids')
+commands = get_command(app).commands
+commands['plan new'] = commands['plan'].commands['new']
+verbs = ('simulate', 'compare', 'plan new')
+for verb in verbs:
+    with contextlib.redirect_stdout(io.StringIO()):
+        commands[verb].get_help(typer.Context(commands[verb]))
+options = [(verb, each) for verb in verbs for each in commands[verb].params if each.name == 'model']
+print([verb for verb, each in options if 'centroids' in each.help])
+"""
+    verbs = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert verbs == "['simulate', 'compare', 'plan new']\n"

@@ -157,5 +157,5 @@ def test_a_received_bundle_runs_what_was_written_anew():
 
 
 def test_a_constant_keeps_its_bytes():
-    made = _graph_bytes(None, [2], 4, double=False)
-    assert check_graph(made, n_features=4, n_classes=3).data == made
+    graph = _graph_bytes(None, [2], 4, double=False)
+    assert check_graph(graph, n_features=4, n_classes=3).data == graph

@@ -21,7 +21,7 @@ ROWS = np.random.default_rng(2).normal(size=(50, 3)).astype(np.float32)
 
 def graph(nodes, tables=(), output=TensorProto.INT64, width=3):
     """The bytes of a graph from 'rows' to 'label'; nothing about it is checked."""
-    made = helper.make_graph(
+    graph_proto = helper.make_graph(
         nodes,
         "g",
         [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, width])],
@@ -29,7 +29,7 @@ def graph(nodes, tables=(), output=TensorProto.INT64, width=3):
         [numpy_helper.from_array(np.asarray(value), name) for name, value in tables],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    return helper.make_model(made, opset_imports=opsets, ir_version=8).SerializeToString()
+    return helper.make_model(graph_proto, opset_imports=opsets, ir_version=8).SerializeToString()
 
 
 def endless():
@@ -169,8 +169,8 @@ def test_whoever_was_slow_is_named_and_the_others_vote(good):
     bundles = [Bundle(name, ("a", "b"), (OnnxModel(data, 3, 2, limits=limits),)) for name, data in sent.items()]
     diary = Diary()
     server = Server(ROWS, ("a", "b"), 0, diary=diary)
-    heard = [bundle.sender for bundle in FedKT("tree").student_answers(server, bundles).bundles]
-    assert heard == ["quick"]
+    voters = [bundle.sender for bundle in FedKT("tree").student_answers(server, bundles).bundles]
+    assert voters == ["quick"]
     assert list(diary.vote.silent) == ["slow"]
     assert "Party 'slow' does not vote" in diary.vote.silent["slow"]
     assert "more than 1 seconds of CPU time" in diary.vote.silent["slow"]

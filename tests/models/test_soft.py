@@ -33,9 +33,9 @@ SHARES = np.column_stack([0.2 + 0.5 * (X[:, 0] > 0), 0.1 + 0 * X[:, 0], 0.7 - 0.
 )
 def test_the_shares_are_learned(estimator):
     model = fit_soft(estimator, X, SHARES, rng=np.random.default_rng(1))
-    found = model.predict_proba(X, 3)
+    probabilities = model.predict_proba(X, 3)
     inside = np.abs(X[:, 0]) > 0.5
-    assert np.abs(found - SHARES)[inside].mean() < 0.05
+    assert np.abs(probabilities - SHARES)[inside].mean() < 0.05
     assert not hasattr(estimator, "classes_")
 
 
@@ -66,9 +66,9 @@ def test_a_row_weighs_as_much_as_one_with_a_label():
     """A user's regularisation means the same, whether labels or distributions are learned."""
     labels = (X[:, 0] > 0).astype(int)
     rng = np.random.default_rng
-    told = fit_model(LogisticRegression(C=1e-3), X, labels, rng=rng(0)).predict_proba(X, 2)
+    hard = fit_model(LogisticRegression(C=1e-3), X, labels, rng=rng(0)).predict_proba(X, 2)
     soft = fit_soft(LogisticRegression(C=1e-3), X, np.eye(2)[labels], rng=rng(0)).predict_proba(X, 2)
-    assert np.allclose(told, soft, atol=1e-3)
+    assert np.allclose(hard, soft, atol=1e-3)
 
 
 @pytest.mark.parametrize(

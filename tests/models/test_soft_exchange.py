@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import onnx
 import pytest
+import skl2onnx
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.pipeline import make_pipeline
@@ -14,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from fedkt.errors import ModelError
+from fedkt.models import exchange, graphs, sandbox_child
 from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import MODELS, as_estimator
 from fedkt.models.exchange import OnnxModel, to_onnx, to_soft_onnx
@@ -26,8 +28,8 @@ FAMILIES = [name for name, family in MODELS.items() if family.probabilities and 
 
 def run_soft_models(models, rows, *, n_classes):
     """The probabilities that each model gives, or why it gives none."""
-    said = ask_models(models, rows, n_classes=n_classes, soft=[True] * len(models))
-    return [each if isinstance(each, str) else each[1] for each in said]
+    answers = ask_models(models, rows, n_classes=n_classes, soft=[True] * len(models))
+    return [each if isinstance(each, str) else each[1] for each in answers]
 
 
 def table(loader, missing):
@@ -41,17 +43,19 @@ def table(loader, missing):
 def test_probabilities_travel_with_a_class_that_was_never_seen(family, loader):
     if family in ("boosting", "lightgbm", "mlp"):
         pytest.importorskip({"boosting": "xgboost", "lightgbm": "lightgbm", "mlp": "torch"}[family])
-    X, y, known, n_classes = table(loader, missing=3)
-    chosen = make_pipeline(StandardScaler(), as_estimator("logistic")) if family == "pipeline" else as_estimator(family)
+    X, y, present, n_classes = table(loader, missing=3)
+    estimator = (
+        make_pipeline(StandardScaler(), as_estimator("logistic")) if family == "pipeline" else as_estimator(family)
+    )
     if family in ("forest", "extra-trees", "boosting", "lightgbm"):
-        chosen.set_params(n_estimators=10)
+        estimator.set_params(n_estimators=10)
     if family == "mlp":
-        chosen.set_params(epochs=2)
-    model = fit_model(chosen, X[known], y[known], rng=np.random.default_rng(0))
+        estimator.set_params(epochs=2)
+    model = fit_model(estimator, X[present], y[present], rng=np.random.default_rng(0))
     sent = to_soft_onnx(model, n_features=X.shape[1], n_classes=n_classes, check_rows=X)
     assert sent.soft
-    (said,) = probabilities_of_all([sent], X, n_classes)
-    assert np.abs(said - model.predict_proba(X, n_classes)).max() < 1e-3
+    (answer,) = probabilities_of_all([sent], X, n_classes)
+    assert np.abs(answer - model.predict_proba(X, n_classes)).max() < 1e-3
     assert (sent.predict(X) == model.predict(X)).all()
     plain = to_onnx(model, n_features=X.shape[1], n_classes=n_classes, check_rows=X)
     assert not plain.soft
@@ -67,11 +71,57 @@ def test_whoever_only_names_a_class_travels_as_before():
     assert not has_probabilities(model)
 
 
+@pytest.mark.parametrize("family", ["tree", "logistic"], ids=["a graph of ours", "a converted graph"])
+def test_a_fault_of_ours_is_raised_and_costs_nobody_its_probabilities_unseen(family, monkeypatch):
+    X, y, _, n_classes = table(load_digits, missing=None)
+    model = fit_model(as_estimator(family), X, y, rng=np.random.default_rng(0))
+
+    def fault(*_):
+        raise KeyError("a fault of ours")
+
+    for module in (exchange, graphs):
+        monkeypatch.setattr(module, "add_probability", fault)
+    with pytest.raises(KeyError, match="a fault of ours"):
+        to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
+
+
+def test_where_no_label_can_travel_either_a_fault_of_ours_is_said_in_words(monkeypatch):
+    X, y, _, n_classes = table(load_digits, missing=None)
+    model = fit_model(as_estimator("tree"), X, y, rng=np.random.default_rng(0))
+    monkeypatch.setattr(exchange.tree_graphs, "forest_graph", lambda *_: {}["a fault of ours"])
+    with pytest.raises(ModelError, match=r"DecisionTreeClassifier cannot be converted.*KeyError: 'a fault of ours'"):
+        to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
+
+
+@pytest.mark.parametrize("culprit", ["the converter", "the runtime", "the estimator"])
+def test_a_library_that_has_no_probabilities_leaves_the_label_to_travel(culprit, monkeypatch):
+    X, y, _, n_classes = table(load_digits, missing=None)
+    model = fit_model(as_estimator("logistic"), X, y, rng=np.random.default_rng(0))
+    convert, run, failures = skl2onnx.to_onnx, sandbox_child.predict_blocks, []
+
+    def fail_once(call):
+        if not failures:
+            failures.append(culprit)
+            raise RuntimeError("a fault of the library")
+        return call()
+
+    if culprit == "the converter":
+        monkeypatch.setattr(skl2onnx, "to_onnx", lambda *a, **k: fail_once(lambda: convert(*a, **k)))
+    elif culprit == "the runtime":
+        monkeypatch.setattr(sandbox_child, "predict_blocks", lambda *a: fail_once(lambda: run(*a)))
+    else:
+        monkeypatch.setattr(type(model.estimator), "predict_proba", lambda *_: fail_once(list))
+    sent = to_soft_onnx(model, n_features=64, n_classes=n_classes, check_rows=X)
+    assert failures == [culprit]
+    assert not sent.soft
+    assert sent.predict(X).tolist() == model.predict(X).tolist()
+
+
 def test_a_constant_is_certain_whatever_it_reads():
     rows = np.full((3, 4), np.nan, np.float32)
     sent = to_soft_onnx(FittedModel(None, np.array([2]), 4), n_features=4, n_classes=5, check_rows=rows)
-    (said,) = run_soft_models([sent.data], rows, n_classes=5)
-    assert said.tolist() == [[0, 0, 1, 0, 0]] * 3
+    (answer,) = run_soft_models([sent.data], rows, n_classes=5)
+    assert answer.tolist() == [[0, 0, 1, 0, 0]] * 3
 
 
 def soft_graph(probability, *, name="probability", kind=TensorProto.FLOAT, shape=(None, 2), n_features=2):
@@ -104,23 +154,23 @@ def soft_graph(probability, *, name="probability", kind=TensorProto.FLOAT, shape
 def test_a_graph_as_it_should_be_is_run():
     data = soft_graph([0.75, 0.25])
     assert check_graph(data, n_features=2, n_classes=2, soft=True).soft
-    (said,) = run_soft_models([data], np.zeros((3, 2), np.float32), n_classes=2)
-    assert said.tolist() == [[0.75, 0.25]] * 3
+    (answer,) = run_soft_models([data], np.zeros((3, 2), np.float32), n_classes=2)
+    assert answer.tolist() == [[0.75, 0.25]] * 3
 
 
 def test_a_model_that_names_one_class_and_finds_another_likelier_is_not_heard():
     rows = np.zeros((3, 2), np.float32)
-    said = run_soft_models([soft_graph([0.25, 0.75]), soft_graph([0.75, 0.25])], rows, n_classes=2)
-    assert said[0] == "it gives the label 0 to row 0 but finds 1 likelier, and so on 3 of 3 rows."
-    assert said[1].tolist() == [[0.75, 0.25]] * 3
+    answers = run_soft_models([soft_graph([0.25, 0.75]), soft_graph([0.75, 0.25])], rows, n_classes=2)
+    assert answers[0] == "it gives the label 0 to row 0 but finds 1 likelier, and so on 3 of 3 rows."
+    assert answers[1].tolist() == [[0.75, 0.25]] * 3
 
 
 @pytest.mark.parametrize(
-    ("numbers", "heard"), [([0.5, 0.5], True), ([0.49996, 0.50004], True), ([0.4999, 0.5001], False)]
+    ("numbers", "accepted"), [([0.5, 0.5], True), ([0.49996, 0.50004], True), ([0.4999, 0.5001], False)]
 )
-def test_a_near_tie_may_go_either_way(numbers, heard):
-    (said,) = run_soft_models([soft_graph(numbers)], np.zeros((3, 2), np.float32), n_classes=2)
-    assert isinstance(said, str) != heard
+def test_a_near_tie_may_go_either_way(numbers, accepted):
+    (answer,) = run_soft_models([soft_graph(numbers)], np.zeros((3, 2), np.float32), n_classes=2)
+    assert isinstance(answer, str) != accepted
 
 
 def test_a_classifier_whose_label_is_not_its_likeliest_class_travels_without_probabilities():
@@ -193,12 +243,12 @@ def test_a_third_output_is_refused():
 def test_numbers_that_are_no_probabilities_are_not_believed(numbers):
     data = soft_graph(numbers)
     check_graph(data, n_features=2, n_classes=2, soft=True)
-    said = run_soft_models([data, soft_graph([0.5, 0.5])], np.zeros((4, 2), np.float32), n_classes=2)
-    assert isinstance(said[0], str)
-    assert not isinstance(said[1], str), "the next model is run all the same"
+    answers = run_soft_models([data, soft_graph([0.5, 0.5])], np.zeros((4, 2), np.float32), n_classes=2)
+    assert isinstance(answers[0], str)
+    assert not isinstance(answers[1], str), "the next model is run all the same"
 
 
 def test_a_model_that_fails_is_named_by_its_reason():
     data = soft_graph([0.5, 0.5], n_features=3)
-    (said,) = probabilities_of_all([OnnxModel(data, 3, 2, soft=True)], np.zeros((4, 2), np.float32), 2)
-    assert isinstance(said, str)
+    (answer,) = probabilities_of_all([OnnxModel(data, 3, 2, soft=True)], np.zeros((4, 2), np.float32), 2)
+    assert isinstance(answer, str)

@@ -32,7 +32,7 @@ def test_a_home_folder_stays_empty_when_parent_and_child_have_run_a_model(tmp_pa
     home.mkdir()
     # Nothing that might keep it quiet by chance: neither a build server's marks nor the variable itself.
     environment = {"HOME": str(home), "PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "model.onnx")],
         env=environment,
         cwd=tmp_path,
@@ -40,5 +40,5 @@ def test_a_home_folder_stays_empty_when_parent_and_child_have_run_a_model(tmp_pa
         text=True,
         check=True,
     )
-    assert told.stdout == "[0, 1, 2] [0, 1, 2]\n"
+    assert process.stdout == "[0, 1, 2] [0, 1, 2]\n"
     assert list(home.rglob("*")) == []

@@ -126,12 +126,12 @@ from fedkt.models import sandbox
 
 popen, line = sandbox.subprocess.Popen, sandbox._Reader.line
 
-def told(self, seconds):
+def line_and_child(self, seconds):
     head = line(self, seconds)
     print(self._child.pid, flush=True)
     return head
 
-sandbox._Reader.line = told
+sandbox._Reader.line = line_and_child
 sandbox.run_models([test_sandbox.endless()], test_sandbox.ROWS, n_classes=2)
 """
 
@@ -158,25 +158,25 @@ def test_a_child_ends_with_its_parent_however_that_ends():
 
 
 def test_the_doctor_says_which_walls_stand_and_what_is_possible():
-    told = fedkt("doctor", "--json")
-    said = json.loads(told.stdout)
-    assert told.returncode == 0
-    assert said["model_runs"] is True
-    assert list(said["walls"]) == ["namespaces", "landlock", "capabilities", "limits", "seccomp", "hidden parent"]
-    assert said["walls"]["limits"] is True
-    assert set(said["possible"]) == {name for name, end in said["acts"]["all"].items() if end == "possible"}
+    process = fedkt("doctor", "--json")
+    findings = json.loads(process.stdout)
+    assert process.returncode == 0
+    assert findings["model_runs"] is True
+    assert list(findings["walls"]) == ["namespaces", "landlock", "capabilities", "limits", "seccomp", "hidden parent"]
+    assert findings["walls"]["limits"] is True
+    assert set(findings["possible"]) == {name for name, end in findings["acts"]["all"].items() if end == "possible"}
 
 
 def test_the_doctor_speaks_of_a_wall_that_is_missing_and_of_what_it_lets_through(monkeypatch):
     monkeypatch.setattr(wall_trial, "try_acts", lambda: wall_trial.Trial(("limits",), {"remove a file": "possible"}))
-    told = fedkt("doctor")
-    assert told.returncode == 0, "what can be enforced differs from machine to machine"
-    assert "landlock        NO" in told.stdout
-    assert "POSSIBLE from inside: remove a file." in told.stdout
+    process = fedkt("doctor")
+    assert process.returncode == 0, "what can be enforced differs from machine to machine"
+    assert "landlock        NO" in process.stdout
+    assert "POSSIBLE from inside: remove a file." in process.stdout
 
 
 def test_the_doctor_ends_with_an_error_where_no_model_runs(monkeypatch):
     monkeypatch.setattr(wall_trial, "a_model_runs", lambda: "the child process did not start.")
-    told = fedkt("doctor")
-    assert told.returncode == 1
-    assert "A received model cannot be run on this machine: the child process did not start." in told.stderr
+    process = fedkt("doctor")
+    assert process.returncode == 1
+    assert "A received model cannot be run on this machine: the child process did not start." in process.stderr

@@ -13,7 +13,7 @@ from fedkt.data.adult import load_adult, load_adult_table
 from fedkt.data.cod_rna import load_cod_rna
 from fedkt.data.dataset import Dataset
 from fedkt.data.digits import load_digits
-from fedkt.data.download import FILES, Progress, find_file
+from fedkt.data.download import Progress, find_file
 from fedkt.data.heart import load_heart
 from fedkt.data.mnist import load_mnist
 from fedkt.data.partition import (
@@ -24,6 +24,7 @@ from fedkt.data.partition import (
     evenly,
     partition,
 )
+from fedkt.data.sources import FILES
 from fedkt.data.svhn import load_svhn, load_svhn_extra
 from fedkt.errors import ConfigurationError
 

@@ -10,27 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from fedkt.data.dataset import Dataset, dealt, split_rows
-from fedkt.data.download import Progress, read_text
-from fedkt.data.libsvm import parse_verified
+from fedkt.data.dataset import Dataset, assign_rows, split_rows
+from fedkt.data.download import Progress, find_content
+from fedkt.data.libsvm import load_libsvm
 
 CLASSES = ("<=50K", ">50K")
-N_FEATURES = 123
 
 
 def load_adult(*, seed: int, data_dir: str | Path | None = None, progress: Progress | None = None) -> Dataset:
     """Adult as a9a: 32,561 rows of 123 binary features; 75 % for the parties, the rest halved into public and test."""
-    text, source = read_text("a9a", data_dir=data_dir, progress=progress)
-    X, signs = parse_verified(text, N_FEATURES)
-    y = (signs > 0).astype(np.int64)
-    return dealt(
-        "adult",
-        X,
-        y,
-        split_rows(len(y), seed=seed),
-        classes=CLASSES,
-        source=f"UCI Adult in the LIBSVM encoding a9a, {source}",
-        feature_names=tuple(f"f{j}" for j in range(1, N_FEATURES + 1)),
+    origin = "UCI Adult in the LIBSVM encoding a9a"
+    return load_libsvm(
+        "adult", "a9a", 123, classes=CLASSES, origin=origin, seed=seed, data_dir=data_dir, progress=progress
     )
 
 
@@ -41,17 +32,17 @@ def load_adult_table(*, seed: int, data_dir: str | Path | None = None, progress:
     from fedkt.data.schema import fit_schema
     from fedkt.data.table import parse_csv
 
-    text, source = read_text("adult.csv", data_dir=data_dir, progress=progress)
-    table = parse_csv(io.StringIO(text.decode("utf-8")), "adult.csv")
+    text = find_content("adult.csv", data_dir=data_dir, progress=progress)
+    table = parse_csv(io.StringIO(text.content.decode("utf-8")), "adult.csv")
     table = table.take(np.flatnonzero(table.columns["split"] == "train"))
     rows = split_rows(table.n_rows, seed=seed)
     schema = fit_schema(table.take(rows.public), label="income", ignore=["split"])
-    return dealt(
+    return assign_rows(
         "adult-table",
         schema.encode(table),
         schema.labels(table, CLASSES),
         rows,
         classes=CLASSES,
-        source=f"UCI Adult, original columns, {source}",
+        source=f"UCI Adult, original columns, {text.source}",
         feature_names=schema.feature_names,
     )

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 
 from fedkt.data.columns import Table, printable
 from fedkt.data.pixels import Image
-from fedkt.data.values import as_key, as_number, keys_of, listed, numbers_of, others, value_text
+from fedkt.data.values import as_key, as_number, keys_of, names_text, numbers_of, others, value_text
 from fedkt.errors import DataError
 
 MAX_CATEGORIES = 1_000
@@ -83,10 +83,10 @@ class Column(BaseModel):
             if len(unseen) and refuse_unseen:
                 raise DataError(
                     f"{table.at(unseen[0])}: {value_text(values, unseen[0])} in column {self.name!r} is not one "
-                    f"of its agreed categories {listed(self.categories)}{others(unseen)}."
+                    f"of its agreed categories {names_text(self.categories)}{others(unseen)}."
                 )
-            known = np.flatnonzero(codes >= 0)
-            out[known, codes[known]] = 1.0
+            matches = np.flatnonzero(codes >= 0)
+            out[matches, codes[matches]] = 1.0
         if self.missing:
             out[:, -1] = unknown
         elif unknown.any():
@@ -105,7 +105,7 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
     # Spelling out every number of a wide table would take minutes.
     keys = [] if numeric else keys_of(values, unknowns)
     absent = np.isnan(values) if numeric else np.array([key is None for key in keys], dtype=bool)
-    seen = [key for key in keys if key is not None]
+    present = [key for key in keys if key is not None]
     if absent.all():
         raise DataError(
             f"{public.source}: column {name!r} has no value in the public rows, so nothing can be agreed about it. "
@@ -115,7 +115,7 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
         row = np.flatnonzero(absent)[0]
         raise DataError(f"{public.at(row)}: column {name!r} is missing, and missing values were to be refused.")
     allowed = bool(absent.any()) if missing == "as-seen" else missing == "allow"
-    text = next((key for key in seen if as_number(key) is None), None)
+    text = next((key for key in present if as_number(key) is None), None)
     if not category and text is None:
         numbers = numbers_of(public, name, unknowns)
         numbers = numbers[~np.isnan(numbers)]
@@ -126,7 +126,7 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
         return Column(
             name=name, kind="number", missing=allowed, fill=float(np.median(numbers)), mean=mean, scale=spread or 1.0
         )
-    categories = sorted(set(seen))
+    categories = sorted(set(present))
     if len(categories) > MAX_CATEGORIES:
         hint = f" ({text[:80]!r} is not a number)" if text is not None else ""
         raise DataError(

@@ -33,11 +33,11 @@ def most_memory(file_bytes: int) -> int:
     return max(ALLOWANCE, GROWTH * file_bytes)
 
 
-def check_growth(wanted: int, file_bytes: int, source: str) -> None:
+def check_growth(memory_bytes: int, file_bytes: int, source: str) -> None:
     """Refuses a file that would take far more memory than it has bytes."""
-    if wanted > most_memory(file_bytes):
+    if memory_bytes > most_memory(file_bytes):
         raise DataError(
-            f"{source} has {file_bytes:,} bytes and would take {wanted:,} in memory; at most {ALLOWANCE:,} or "
+            f"{source} has {file_bytes:,} bytes and would take {memory_bytes:,} in memory; at most {ALLOWANCE:,} or "
             f"{GROWTH} times the file are allowed, so that no small file can fill a machine. If it is yours, leave "
             "out columns or rows that say nothing, or save it without packing: NPZ by np.savez, or CSV."
         )
@@ -47,7 +47,7 @@ def open_bytes(path: Path, cost: int) -> BinaryIO:
     """A file's bytes, unpacked where its name ends in .gz; `cost` is how many bytes each of them takes in memory."""
     if path.suffix.lower() != ".gz":
         return path.open("rb")
-    return cast(BinaryIO, io.BufferedReader(_Unpacked(path, cost), 2**16))
+    return cast(BinaryIO, io.BufferedReader(_GzipReader(path, cost), 2**16))
 
 
 def open_text(path: Path) -> IO[str]:
@@ -62,12 +62,12 @@ def share(values: Iterable[str], seen: dict[str, str]) -> list[str]:
     return [seen.get(each, each) for each in values]
 
 
-class _Unpacked(io.RawIOBase):
+class _GzipReader(io.RawIOBase):
     """What a gzip file unpacks to, refused once that is too much."""
 
     def __init__(self, path: Path, cost: int) -> None:
-        self._path, self._packed = path, path.stat().st_size
-        self._most = self._left = most_memory(self._packed) // cost
+        self._path, self._file_bytes = path, path.stat().st_size
+        self._most = self._rest = most_memory(self._file_bytes) // cost
         self._stream = gzip.GzipFile(path)
 
     def readable(self) -> bool:
@@ -76,11 +76,11 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         # Some at a time, however much is asked for: what is too much must not be here before it is counted.
         got = self._stream.readinto(memoryview(buffer)[:BLOCK])
-        self._left -= got
-        if self._left < 0:
+        self._rest -= got
+        if self._rest < 0:
             raise DataError(
-                f"{self._path} has {self._packed:,} bytes and unpacks to more than {self._most:,}, which no data do. "
-                "If it is yours, unpack it (gunzip) and use the file you get."
+                f"{self._path} has {self._file_bytes:,} bytes and unpacks to more than {self._most:,}, which no data "
+                "do. If it is yours, unpack it (gunzip) and use the file you get."
             )
         return got
 

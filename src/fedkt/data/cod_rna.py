@@ -8,26 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from fedkt.data.dataset import Dataset, dealt, split_rows
-from fedkt.data.download import Progress, read_text
-from fedkt.data.libsvm import parse_verified
-
-N_FEATURES = 8
+from fedkt.data.dataset import Dataset
+from fedkt.data.download import Progress
+from fedkt.data.libsvm import load_libsvm
 
 
 def load_cod_rna(*, seed: int, data_dir: str | Path | None = None, progress: Progress | None = None) -> Dataset:
     """cod-rna: 59,535 rows of 8 unscaled features; 75 % for the parties, the rest halved into public and test."""
-    text, source = read_text("cod-rna", data_dir=data_dir, progress=progress)
-    X, signs = parse_verified(text, N_FEATURES)
-    y = (signs > 0).astype(np.int64)
-    return dealt(
-        "cod-rna",
-        X,
-        y,
-        split_rows(len(y), seed=seed),
-        classes=(-1, 1),
-        source=f"LIBSVM cod-rna, training part, {source}",
-        feature_names=tuple(f"f{j}" for j in range(1, N_FEATURES + 1)),
+    origin = "LIBSVM cod-rna, training part"
+    return load_libsvm(
+        "cod-rna", "cod-rna", 8, classes=(-1, 1), origin=origin, seed=seed, data_dir=data_dir, progress=progress
     )

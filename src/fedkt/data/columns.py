@@ -44,22 +44,18 @@ class Table:
         """Rows of the table."""
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
-    def line_of(self, row: int) -> int:
-        """The line of the file that row number `row` starts on; in a format without lines, the row counted from 1."""
-        return row + 1 if self.lines is None else int(self.lines[row])
-
     def at(self, row: int | np.integer[Any]) -> str:
         """The file and the place of a row in words: "ward.csv, line 17", or "row 17" in a format without lines."""
         if self.files is not None:
             return str(Path(self.source) / self.files[int(row)])
-        return f"{self.source}, {'row' if self.lines is None else 'line'} {self.line_of(int(row))}"
+        return f"{self.source}, row {row + 1}" if self.lines is None else f"{self.source}, line {self.lines[int(row)]}"
 
     def take(self, rows: NDArray[np.int64]) -> Table:
         """The given rows, which keep the lines they stood on."""
-        kept = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
+        lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         columns = {name: values[rows] for name, values in self.columns.items()}
         files, ids = (None if each is None else each[rows] for each in (self.files, self.ids))
-        return Table(columns, self.source, kept[rows], files, ids)
+        return Table(columns, self.source, lines[rows], files, ids)
 
 
 def check_names(names: list[str], source: str, label: str | None) -> None:
@@ -72,11 +68,11 @@ def check_names(names: list[str], source: str, label: str | None) -> None:
             f"{source}: column {names.index('') + 1} of the header has no name. Name it; if it is pandas' row number, "
             "save with index=False."
         )
-    strange = next((name for name in names if not printable(name)), None)
-    if strange is not None:
+    unprintable = next((name for name in names if not printable(name)), None)
+    if unprintable is not None:
         raise DataError(
-            f"{source}: the column name {strange[:80]!r} has a line break or another character that cannot be printed. "
-            "Rename the column."
+            f"{source}: the column name {unprintable[:80]!r} has a line break or another character that cannot be "
+            "printed. Rename the column."
         )
     if twice:
         raise DataError(f"{source}: the header names {', '.join(map(repr, twice))} more than once. Rename the columns.")
@@ -100,7 +96,7 @@ def printable(text: str) -> bool:
 
 def texts(values: Any) -> Values:
     """An object array of the given strings."""
-    listed = list(values)
-    column = np.empty(len(listed), dtype=object)
-    column[:] = listed
+    items = list(values)
+    column = np.empty(len(items), dtype=object)
+    column[:] = items
     return column

@@ -45,8 +45,8 @@ def with_fewer_public(data: Dataset, share: float, *, seed: int) -> Dataset:
     if share == 1:
         return data
     order = np.random.default_rng([seed, PUBLIC_STREAM]).permutation(len(data.y_public))
-    kept = np.sort(order[: max(1, round(share * len(order)))])
-    return replace(data, X_public=data.X_public[kept], y_public=data.y_public[kept])
+    rows = np.sort(order[: max(1, round(share * len(order)))])
+    return replace(data, X_public=data.X_public[rows], y_public=data.y_public[rows])
 
 
 def with_skewed_public(data: Dataset, beta: float | None, *, seed: int) -> Dataset:
@@ -58,16 +58,16 @@ def with_skewed_public(data: Dataset, beta: float | None, *, seed: int) -> Datas
         return data
     rng = np.random.default_rng([seed, PUBLIC_STREAM, 1])
     counts = np.bincount(data.y_public, minlength=len(data.classes))
-    wanted = rng.dirichlet(np.full(len(counts), beta))
+    shares = rng.dirichlet(np.full(len(counts), beta))
     # A class that runs out is drawn again and again: as many rows as before, with exactly these shares.
-    wanted = np.where(counts > 0, wanted, 0.0)
-    numbers = rng.multinomial(len(data.y_public), wanted / wanted.sum())
-    kept = [
+    shares = np.where(counts > 0, shares, 0.0)
+    numbers = rng.multinomial(len(data.y_public), shares / shares.sum())
+    by_class = [
         rng.choice(np.flatnonzero(data.y_public == label), number, replace=bool(number > counts[label]))
         for label, number in enumerate(numbers)
         if number
     ]
-    rows = rng.permutation(np.concatenate(kept))
+    rows = rng.permutation(np.concatenate(by_class))
     return replace(data, X_public=data.X_public[rows], y_public=data.y_public[rows])
 
 
@@ -80,7 +80,7 @@ class Split:
     test: NDArray[np.int64]
 
 
-def dealt(
+def assign_rows(
     name: str,
     X: NDArray[np.float32],
     y: NDArray[np.int64],
@@ -111,10 +111,7 @@ def dealt(
 
 def split_rows(n_rows: int, *, seed: int, held_out: float = 0.25) -> Split:
     """Rows shuffled, ⌈held_out · n⌉ of them kept from the parties, whose first half is public and the rest test."""
-    shuffled = split_generator(seed).permutation(n_rows)
-    n_held = int(np.ceil(held_out * n_rows))
-    n_public = n_held // 2
-    return Split(shuffled[n_held:], shuffled[:n_public], shuffled[n_public:n_held])
+    return _cut(split_generator(seed).permutation(n_rows), int(np.ceil(held_out * n_rows)))
 
 
 def split_rows_within(groups: NDArray[np.str_], *, seed: int, held_out: float) -> Split:
@@ -123,15 +120,16 @@ def split_rows_within(groups: NDArray[np.str_], *, seed: int, held_out: float) -
     parts: list[Split] = []
     for group in np.unique(groups):
         shuffled = rng.permutation(np.flatnonzero(groups == group))
-        n_held = round(held_out * len(shuffled))
-        n_public = n_held // 2
-        parts.append(Split(shuffled[n_held:], shuffled[:n_public], shuffled[n_public:n_held]))
+        parts.append(_cut(shuffled, round(held_out * len(shuffled))))
     # Shuffled again: a consumer that takes the first k public rows must not get one group only.
-    return Split(
-        rng.permutation(np.concatenate([part.train for part in parts])),
-        rng.permutation(np.concatenate([part.public for part in parts])),
-        rng.permutation(np.concatenate([part.test for part in parts])),
-    )
+    roles = ([part.train for part in parts], [part.public for part in parts], [part.test for part in parts])
+    return Split(*(rng.permutation(np.concatenate(rows)) for rows in roles))
+
+
+def _cut(shuffled: NDArray[np.int64], n_held_out: int) -> Split:
+    """The first rows held out, half of them public and the rest test; all others for the parties."""
+    n_public = n_held_out // 2
+    return Split(shuffled[n_held_out:], shuffled[:n_public], shuffled[n_public:n_held_out])
 
 
 def split_generator(seed: int) -> np.random.Generator:

@@ -9,7 +9,6 @@ import gzip
 import hashlib
 import io
 import os
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -18,8 +17,7 @@ from pathlib import Path
 
 from fedkt.data.sources import FILES, RemoteFile
 from fedkt.errors import ConfigurationError, DataError
-
-__all__ = ["FILES", "Found", "Progress", "RemoteFile", "find_content", "find_file", "read_text"]
+from fedkt.system.files import unfinished
 
 Progress = Callable[[int, int], None]
 """Called with the bytes received so far and the bytes expected in all."""
@@ -33,7 +31,7 @@ SLOWEST = 500_000
 
 
 @dataclass(frozen=True)
-class Found:
+class VerifiedFile:
     """A file of a dataset, verified."""
 
     name: str
@@ -52,13 +50,7 @@ def find_file(name: str, *, data_dir: str | Path | None = None, progress: Progre
     return find_content(name, data_dir=data_dir, progress=progress).path
 
 
-def read_text(name: str, *, data_dir: str | Path | None = None, progress: Progress | None = None) -> tuple[bytes, str]:
-    """The verified text of the file called `name`, and where it came from in words."""
-    found = find_content(name, data_dir=data_dir, progress=progress)
-    return found.content, found.source
-
-
-def find_content(*names: str, data_dir: str | Path | None = None, progress: Progress | None = None) -> Found:
+def find_content(*names: str, data_dir: str | Path | None = None, progress: Progress | None = None) -> VerifiedFile:
     """The first of the named files that is in a folder, else the last one downloaded; always verified."""
     for name in names:
         if name not in FILES:
@@ -66,31 +58,27 @@ def find_content(*names: str, data_dir: str | Path | None = None, progress: Prog
     folders = _folders(data_dir)
     for folder in folders:
         for name in names:
-            found = _find_in(folder, name)
-            if found is not None:
-                return found
+            file = _find_in(folder, name)
+            if file is not None:
+                return file
     remote = FILES[names[-1]]
-    sought = [each for name in names for each in FILES[name].names]
-    content = _download(remote, sought, folders, progress)
-    return Found(names[-1], _keep(content, cache_dir() / remote.names[-1]), content)
+    content = _download(remote, [each for name in names for each in FILES[name].names], folders, progress)
+    return VerifiedFile(names[-1], _keep(content, cache_dir() / remote.names[-1]), content)
 
 
-def _find_in(folder: Path, name: str) -> Found | None:
+def _find_in(folder: Path, name: str) -> VerifiedFile | None:
     """The verified file called `name` in one folder, under one of its names or as the public source's raw files."""
     remote = FILES[name]
     for each in remote.names:
         if (folder / each).is_file():
-            return Found(name, folder / each, read_verified(folder / each, remote))
-    raw = [_packed_or_not(folder / url.rpartition("/")[2]) for url in remote.urls]
+            return VerifiedFile(name, folder / each, read_verified(folder / each, remote))
+    raw = [folder / url.rpartition("/")[2] for url in remote.urls]
+    # Or the same file already unpacked, where only that is there.
+    raw = [path.with_suffix("") if path.suffix == ".gz" and not path.is_file() else path for path in raw]
     if not raw or not all(path.is_file() for path in raw):
         return None
-    content = _joined([_read(path, remote) for path in raw], remote, " and ".join(map(str, raw)))
-    return Found(name, _keep(content, cache_dir() / remote.names[-1]), content)
-
-
-def _packed_or_not(path: Path) -> Path:
-    """The file, or the same file already unpacked where only that is there."""
-    return path.with_suffix("") if path.suffix == ".gz" and not path.is_file() else path
+    content = _join([_read(path, remote) for path in raw], remote, " and ".join(map(str, raw)))
+    return VerifiedFile(name, _keep(content, cache_dir() / remote.names[-1]), content)
 
 
 def read_verified(path: Path, remote: RemoteFile) -> bytes:
@@ -138,28 +126,28 @@ def _folders(data_dir: str | Path | None) -> list[Path]:
     return [*folders, cache_dir()]
 
 
-def _download(remote: RemoteFile, sought: Sequence[str], folders: Sequence[Path], progress: Progress | None) -> bytes:
-    """The verified content, downloaded from the public source."""
+def _download(remote: RemoteFile, names: Sequence[str], folders: Sequence[Path], progress: Progress | None) -> bytes:
+    """The verified content of a file of these names, downloaded from the public source."""
     otherwise = (
-        f"The file {' or '.join(sought)} was not in {', '.join(map(str, folders))}. Without internet access, get "
+        f"The file {' or '.join(names)} was not in {', '.join(map(str, folders))}. Without internet access, get "
         f"{' and '.join(remote.urls)} elsewhere, put what you get into a folder and name that folder with --data-dir "
         "or FEDKT_DATA."
     )
     parts: list[bytes] = []
-    received = 0
+    n_bytes = 0
     for url in remote.urls:
 
-        def report(done: int, before: int = received) -> None:
+        def report(count: int, before: int = n_bytes) -> None:
             if progress is not None:
-                progress(before + done, remote.sent or remote.size)
+                progress(before + count, remote.sent or remote.size)
 
-        part = _fetch(url, remote.most_bytes - received, report, otherwise)
-        received += len(part)
-        parts.append(_unpacked(part, remote.most_bytes, url, otherwise) if url.endswith(".gz") else part)
-    return _joined(parts, remote, f"What {' and '.join(remote.urls)} sent", otherwise)
+        part = _fetch(url, remote.most_bytes - n_bytes, report, otherwise)
+        n_bytes += len(part)
+        parts.append(_unpack(part, remote.most_bytes, url, otherwise) if url.endswith(".gz") else part)
+    return _join(parts, remote, f"What {' and '.join(remote.urls)} sent", otherwise)
 
 
-def _unpacked(part: bytes, most_bytes: int, url: str, otherwise: str) -> bytes:
+def _unpack(part: bytes, most_bytes: int, url: str, otherwise: str) -> bytes:
     """A gzip file unpacked, cut off after `most_bytes` and one more."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(part)) as stream:
@@ -168,7 +156,7 @@ def _unpacked(part: bytes, most_bytes: int, url: str, otherwise: str) -> bytes:
         raise DataError(f"What {url} sent cannot be unpacked: {reason}; nothing was kept. {otherwise}") from reason
 
 
-def _joined(parts: Sequence[bytes], remote: RemoteFile, origin: str, otherwise: str = "") -> bytes:
+def _join(parts: Sequence[bytes], remote: RemoteFile, origin: str, otherwise: str = "") -> bytes:
     """The public source's raw files as the content expected, refused if they are not."""
     try:
         content = remote.join(parts)
@@ -214,14 +202,10 @@ def _keep(content: bytes, path: Path) -> Path:
     """`content` written to `path` in one step: another name first, then a rename, so half a file never counts."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
+        with unfinished(path) as (handle, temporary):
+            with os.fdopen(handle, "wb", closefd=False) as stream:
                 stream.write(content)
-            os.replace(unfinished, path)
-        except BaseException:
-            Path(unfinished).unlink(missing_ok=True)
-            raise
+            os.replace(temporary, path)
     except OSError as reason:
         raise DataError(
             f"The download could not be kept in {path.parent}: {reason}. Set XDG_CACHE_HOME to a folder you may write."

@@ -35,13 +35,11 @@ CHANNELS = {"L": 1, "RGB": 3}
 def read_idx(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
     """The grey images of an IDX file, labelled where the file with its labels lies beside it."""
     pixels = _idx_array(path, 3)
-    labels = labels_file(path)
-    named = None
-    if labels is not None:
-        named = _idx_array(labels, 1)
-        if len(named) != len(pixels):
-            raise DataError(f"{labels} has {len(named):,} labels for the {len(pixels):,} images of {path}.")
-    return _table(pixels.reshape(len(pixels), -1), (*pixels.shape[1:3], 1), named, label, str(path))
+    beside = labels_file(path)
+    labels = None if beside is None else _idx_array(beside, 1)
+    if labels is not None and len(labels) != len(pixels):
+        raise DataError(f"{beside} has {len(labels):,} labels for the {len(pixels):,} images of {path}.")
+    return _table(pixels.reshape(len(pixels), -1), (*pixels.shape[1:3], 1), labels, label, str(path))
 
 
 def labels_file(path: Path) -> Path | None:
@@ -104,8 +102,8 @@ def read_folder(folder: Path, label: str | None = None) -> Table:
             pixels = np.empty((len(places), values.size), dtype=np.uint8)
         pixels[row] = values
     assert image is not None
-    classes = texts(_spelt(place).partition("/")[0] for place in places) if labelled else None
-    names = texts(_spelt(place).rpartition("/")[2] for place in places)
+    classes = texts(_spelling(place).partition("/")[0] for place in places) if labelled else None
+    names = texts(_spelling(place).rpartition("/")[2] for place in places)
     return _table(pixels, image, classes, label, str(folder), texts(places), names)
 
 
@@ -116,21 +114,21 @@ def folder_digest(folder: Path) -> str:
         with (folder / place).open("rb") as stream:
             content = hashlib.file_digest(stream, "sha256").digest()
         # The name's length keeps the end of one name apart from the beginning of the next.
-        name = _spelt(place).encode()
+        name = _spelling(place).encode()
         digest.update(struct.pack(">I", len(name)) + name + content)
     return digest.hexdigest()
 
 
 def _image_files(folder: Path) -> list[str]:
     """The images in a folder as seen from it, sorted: all in it, or all in folders of it."""
-    found: list[str] = []
+    places: list[str] = []
     for path in folder.iterdir():
         if path.is_dir() and not path.name.startswith("."):
-            found += [f"{path.name}/{each.name}" for each in path.iterdir() if not _clutter(each)]
+            places += [f"{path.name}/{each.name}" for each in path.iterdir() if not _clutter(each)]
         elif not _clutter(path):
-            found.append(path.name)
-    found.sort(key=_spelt)
-    for place in found:
+            places.append(path.name)
+    places.sort(key=_spelling)
+    for place in places:
         if not place.lower().endswith(ENDINGS) or not (folder / place).is_file():
             raise DataError(
                 f"{folder / place} is not a PNG or JPEG file. A folder of images has images and nothing else, or "
@@ -138,18 +136,18 @@ def _image_files(folder: Path) -> list[str]:
             )
         if not printable(place):
             raise DataError(f"{folder}: the name {place[:80]!r} has a character that cannot be printed. Rename it.")
-    if not found:
+    if not places:
         raise DataError(f"{folder} has no images. What is read: {', '.join(ENDINGS)}.")
-    loose = [place for place in found if "/" not in place]
-    if 0 < len(loose) < len(found):
+    loose = [place for place in places if "/" not in place]
+    if 0 < len(loose) < len(places):
         raise DataError(
             f"{folder} has images of its own ({loose[0]!r}) beside folders of images. Either every image lies in the "
             "folder of its class, or none does."
         )
-    return found
+    return places
 
 
-def _spelt(place: str) -> str:
+def _spelling(place: str) -> str:
     """A name as every machine spells it: some write ë as one character, some as two."""
     return unicodedata.normalize("NFC", place)
 

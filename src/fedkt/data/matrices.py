@@ -47,8 +47,8 @@ def read_npz(path: Path, label: str | None = None, n_features: int | None = None
                 assert X is not None
                 rows = _matrix(archive, X)
                 labels = None if y is None else _array(archive, y)
-                written = None if names is None else _array(archive, names)
-                told = None if ids is None else _as_texts(_array(archive, ids))
+                header = None if names is None else _array(archive, names)
+                identities = None if ids is None else _as_texts(_array(archive, ids))
     except DataError:
         raise
     # A damaged or encrypted archive shows in many ways, each with an exception of its own.
@@ -58,20 +58,20 @@ def read_npz(path: Path, label: str | None = None, n_features: int | None = None
             f"{path} is not an NPZ file of plain arrays: {why.rstrip('.')}. Save numbers and texts with "
             "np.savez(file, X=rows, y=labels, names=column_names)."
         ) from e
-    named = [f"x{j}" for j in range(len(rows))] if written is None else [str(name) for name in written]
-    check_names(named, str(path), None)
-    columns: dict[str, Values] = dict(zip(named, rows, strict=True))
+    column_names = [f"x{j}" for j in range(len(rows))] if header is None else [str(name) for name in header]
+    check_names(column_names, str(path), None)
+    columns: dict[str, Values] = dict(zip(column_names, rows, strict=True))
     if labels is not None:
         if (label or "label") in columns:
             raise DataError(f"{path}: the label column {label or 'label'!r} is also the name of a column of X.")
         columns[label or "label"] = labels.astype(np.float64) if labels.dtype.kind in "iuf" else _as_texts(labels)
-    return Table(columns, str(path), ids=told)
+    return Table(columns, str(path), ids=identities)
 
 
 def _head(archive: zipfile.ZipFile, name: str) -> _Member | None:
     """Shape and type of the named array; None if there is no such array."""
-    found = {info.filename: info for info in archive.infolist()}
-    info = found.get(f"{name}.npy", found.get(name))
+    members = {info.filename: info for info in archive.infolist()}
+    info = members.get(f"{name}.npy", members.get(name))
     if info is None:
         return None
     with archive.open(info) as stream:
@@ -101,7 +101,7 @@ def _check_heads(path: Path, X: _Member | None, names: _Member | None, by_row: d
         raise DataError(f"{path}: {math.prod(names.shape)} names for the {width} columns of X.")
     if names is not None and (names.dtype.kind not in "biufUS" or names.dtype.itemsize > MAX_NAME_BYTES):
         raise DataError(f"{path}: names are texts of at most {MAX_NAME_BYTES // 4} characters, got {names.dtype}.")
-    each = width * _kept(X.dtype).itemsize
+    each = width * _storage_type(X.dtype).itemsize
     for what, member in by_row.items():
         if member is None:
             continue
@@ -116,7 +116,7 @@ def _check_heads(path: Path, X: _Member | None, names: _Member | None, by_row: d
     check_growth(n_rows * each, path.stat().st_size, str(path))
 
 
-def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _storage_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type in which numbers are kept: their own where it is small."""
     if dtype.kind == "b":
         return np.dtype(np.uint8)
@@ -126,21 +126,22 @@ def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _matrix(archive: zipfile.ZipFile, member: _Member) -> Values:
     """The matrix as (columns, rows), unpacked into its place."""
     n_rows, width = member.shape
-    kept = np.empty((width, n_rows), dtype=_kept(member.dtype))
-    whole = 1 if member.by_column else width
-    some = max(1, BLOCK_BYTES // (whole * member.dtype.itemsize))
-    flat = kept.reshape(-1)
+    matrix = np.empty((width, n_rows), dtype=_storage_type(member.dtype))
+    step = 1 if member.by_column else width
+    n_steps, step_bytes = math.prod(member.shape) // step, step * member.dtype.itemsize
+    n_block = max(1, BLOCK_BYTES // step_bytes)
+    flat = matrix.reshape(-1)
     with archive.open(member.info) as stream:
         stream.read(member.start)
-        for start in range(0, math.prod(member.shape) // whole, some):
-            stop = min(start + some, math.prod(member.shape) // whole)
-            block = np.frombuffer(_bytes(stream, (stop - start) * whole * member.dtype.itemsize), dtype=member.dtype)
+        for start in range(0, n_steps, n_block):
+            stop = min(start + n_block, n_steps)
+            block = np.frombuffer(_bytes(stream, (stop - start) * step_bytes), dtype=member.dtype)
             if member.by_column:
                 flat[start:stop] = block
             else:
-                kept[:, start:stop] = block.reshape(-1, width).T
+                matrix[:, start:stop] = block.reshape(-1, width).T
         _at_end(stream)
-    return kept
+    return matrix
 
 
 def _array(archive: zipfile.ZipFile, member: _Member) -> Values:
@@ -194,14 +195,14 @@ def read_libsvm(path: Path, label: str | None = None, n_features: int | None = N
                 raise DataError(
                     f"{path}, line {number}: {len(words) - 1:,} features, more than the {most:,} there are."
                 )
-            found = [_libsvm_pair(word, f"{path}, line {number}", most) for word in words[1:]]
+            pairs = [_libsvm_pair(word, f"{path}, line {number}", most) for word in words[1:]]
             if ":" in words[0]:
                 raise DataError(f"{path}, line {number}: starts with {words[0]!r}; a line starts with its label.")
-            if len({index for index, _ in found}) != len(found):
+            if len({index for index, _ in pairs}) != len(pairs):
                 raise DataError(f"{path}, line {number}: a feature occurs twice.")
-            places.extend([len(labels)] * len(found))
-            indices.extend(index - 1 for index, _ in found)
-            values.extend(value for _, value in found)
+            places.extend([len(labels)] * len(pairs))
+            indices.extend(index - 1 for index, _ in pairs)
+            values.extend(value for _, value in pairs)
             labels += share(words[:1], seen)
             lines.append(number)
     if not labels:

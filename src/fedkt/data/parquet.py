@@ -49,23 +49,23 @@ ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
 }
 
-Said = TypeVar("Said")
+Json = TypeVar("Json")
 
 
 def read_parquet(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
     """The table in a Parquet file: numbers as float64, everything else as text, nulls as NaN or ""."""
-    found = importlib.util.find_spec("pyarrow")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("pyarrow")
+    if package is None or package.origin is None:
         raise DataError(f"{path} is a Parquet file, and reading it needs pyarrow: pip install 'fedkt[parquet]'")
-    with _answers(path, sorted({str(Path(each).parent.parent) for each in (found.origin, np.__file__)})) as stream:
+    with _answers(path, sorted({str(Path(each).parent.parent) for each in (package.origin, np.__file__)})) as stream:
         names, kinds, n_rows = stream.head()
         check_size(n_rows, len(names), str(path))
         check_names(names, str(path), label)
         if not n_rows:
             raise DataError(f"{path} has no rows.")
         size = path.stat().st_size
-        taken = n_rows * len(names) * 8
-        check_growth(taken, size, str(path))
+        memory_bytes = n_rows * len(names) * 8
+        check_growth(memory_bytes, size, str(path))
         columns = [np.empty(n_rows, dtype=np.float64 if kind == "n" else object) for kind in kinds]
         seen: dict[str, str] = {}
         start = 0
@@ -77,8 +77,8 @@ def read_parquet(path: Path, label: str | None = None, n_features: int | None = 
                     column[start : start + rows] = np.frombuffer(stream.take(rows * 8), dtype="<f8")
                     continue
                 texts, codes = stream.texts(rows)
-                taken += sum(TEXT_BYTES + len(each) for each in texts if each not in seen)
-                check_growth(taken, size, str(path))
+                memory_bytes += sum(TEXT_BYTES + len(each) for each in texts if each not in seen)
+                check_growth(memory_bytes, size, str(path))
                 column[start : start + rows] = np.array(share(texts, seen), dtype=object)[codes]
             start += rows
         if start != n_rows:
@@ -137,26 +137,26 @@ class _Answers:
         number = int(struct.unpack("<I", self.take(4))[0])
         if number != REFUSED:
             return number
-        reason = str(self.said(dict).get("reason", "cannot be read."))[:400]
+        reason = str(self.read_json(dict).get("reason", "cannot be read."))[:400]
         raise DataError(f"{self._path} {''.join(each if each.isprintable() else ' ' for each in reason)}")
 
-    def said(self, kind: type[Said]) -> Said:
+    def read_json(self, kind: type[Json]) -> Json:
         """What the next bytes of JSON say, which is of this kind."""
         size = self.number()
         if size > FRAME:
             raise DataError(f"{self._path} is not read: names or texts of {size:,} bytes in a few rows are too much.")
         try:
-            said = json.loads(self.take(size))
+            content = json.loads(self.take(size))
         except (ValueError, RecursionError):
-            said = None
-        if not isinstance(said, kind):
+            content = None
+        if not isinstance(content, kind):
             raise self._broken()
-        return said
+        return content
 
     def head(self) -> tuple[list[str], str, int]:
         """The names of the columns, for each whether it holds numbers (n) or texts (t), and the number of rows."""
-        said = self.said(dict)
-        names, kinds, rows = said.get("names"), said.get("kinds"), said.get("rows")
+        content = self.read_json(dict)
+        names, kinds, rows = content.get("names"), content.get("kinds"), content.get("rows")
         if not (
             isinstance(names, list)
             and all(isinstance(name, str) for name in names)
@@ -171,7 +171,7 @@ class _Answers:
 
     def texts(self, rows: int) -> tuple[list[str], Values]:
         """The different texts of some rows, and which of them each row has."""
-        texts = self.said(list)
+        texts = self.read_json(list)
         codes = np.frombuffer(self.take(rows * 4), dtype="<u4")
         if not texts or not all(isinstance(each, str) for each in texts) or codes.max() >= len(texts):
             raise self._broken()

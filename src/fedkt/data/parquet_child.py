@@ -73,7 +73,7 @@ def messages(pa: Any, pq: Any, source: Any, *, columns: int) -> Iterator[bytes]:
     # Texts stay numbers of texts: one that all rows name is here once.
     file = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=texts, **options) if texts else first
     head = {"names": first.schema_arrow.names, "kinds": "".join(kinds), "rows": first.metadata.num_rows}
-    yield _packed(head)
+    yield _pack(head)
     rows = max(1, min(BATCH_ROWS, BATCH_VALUES // len(kinds)))
     for batch in file.iter_batches(batch_size=rows, use_threads=False):
         if not batch.num_rows:
@@ -85,7 +85,7 @@ def messages(pa: Any, pq: Any, source: Any, *, columns: int) -> Iterator[bytes]:
                 parts.append(_numbers(pa, column).astype("<f8").tobytes())
             else:
                 different, codes = _texts(pa, column, name)
-                parts += [_packed(different), codes.astype("<u4").tobytes()]
+                parts += [_pack(different), codes.astype("<u4").tobytes()]
         yield b"".join(parts)
     yield struct.pack("<I", 0)
 
@@ -126,16 +126,18 @@ def _texts(pa: Any, column: Any, name: str) -> tuple[list[str], NDArray[Any]]:
             every = ["" if each is None else str(each) for each in column.to_pylist()]
             return every, np.arange(len(every))
     places = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    used, codes = np.unique(places, return_inverse=True)
-    chosen = column.dictionary.take(pa.array(np.maximum(used, 0))) if len(column.dictionary) else [None] * len(used)
-    if hasattr(chosen, "type") and _is_text(pa, chosen.type):
+    distinct, codes = np.unique(places, return_inverse=True)
+    if not len(column.dictionary):
+        return [""] * len(distinct), codes
+    entries = column.dictionary.take(pa.array(np.maximum(distinct, 0)))
+    if _is_text(pa, entries.type):
         import pyarrow.compute as pc
 
-        longest = pc.max(pc.binary_length(chosen)).as_py() or 0
+        longest = pc.max(pc.binary_length(entries)).as_py() or 0
         if longest > MAX_TEXT:
             raise Refusal(f"has a text of {longest:,} bytes in column {name[:80]!r}; at most {MAX_TEXT:,} are read.")
-    values = _values(pa, chosen) if hasattr(chosen, "type") else chosen
-    return ["" if place < 0 or v is None else str(v) for place, v in zip(used, values, strict=True)], codes
+    values = _values(pa, entries)
+    return ["" if place < 0 or v is None else str(v) for place, v in zip(distinct, values, strict=True)], codes
 
 
 def _values(pa: Any, column: Any) -> list[Any]:
@@ -158,13 +160,13 @@ def _exact(moment: datetime, nanos: int) -> str:
     return f"{text[:end]}{nanos:03}{text[end:]}"
 
 
-def _packed(said: Any) -> bytes:
+def _pack(content: Any) -> bytes:
     """JSON with its length before it."""
-    text = json.dumps(said).encode("utf-8")
+    text = json.dumps(content).encode("utf-8")
     return struct.pack("<I", min(len(text), REFUSED - 1)) + text
 
 
-def serve() -> None:
+def serve_table() -> None:
     """Answers about the file on standard input."""
     request = json.loads(sys.argv[1])
     # The file by its path, since the package around it costs time and is not for strangers.
@@ -191,9 +193,9 @@ def serve() -> None:
     except Exception as reason:
         words = f"is not a Parquet file that can be read: {str(reason)[:300]}"
     if words:
-        replies.write(struct.pack("<I", REFUSED) + _packed({"reason": words}))
+        replies.write(struct.pack("<I", REFUSED) + _pack({"reason": words}))
     replies.flush()
 
 
 if __name__ == "__main__":
-    serve()
+    serve_table()

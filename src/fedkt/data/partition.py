@@ -61,8 +61,8 @@ def by_balanced_dirichlet(
 
 def evenly(n_rows: int, n_parties: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """One party number per row: at random, party sizes differing by at most one."""
-    n_rows = _whole(n_rows, "The number of rows", 1)
-    n_parties = _whole(n_parties, "The number of parties", 1)
+    n_rows = _integer(n_rows, "The number of rows", 1)
+    n_parties = _integer(n_parties, "The number of parties", 1)
     if n_parties > n_rows:
         raise ConfigurationError(
             f"{n_rows} rows cannot be dealt to {n_parties} parties: every party needs a row. Ask for fewer parties."
@@ -132,9 +132,9 @@ def _deal(
 ) -> NDArray[np.int64]:
     """Each row's party: first how many rows of each class a party gets, then which."""
     labels = np.asarray(y)
-    n_parties = _whole(n_parties, "The number of parties", 1)
-    min_rows = _whole(min_rows, "min_rows, the rows every party must have,", 0)
-    max_tries = _whole(max_tries, "max_tries", 1)
+    n_parties = _integer(n_parties, "The number of parties", 1)
+    min_rows = _integer(min_rows, "min_rows, the rows every party must have,", 0)
+    max_tries = _integer(max_tries, "max_tries", 1)
     if isinstance(beta, bool) or not isinstance(beta, Real) or not SMALLEST_BETA <= beta <= LARGEST_BETA:
         raise ConfigurationError(
             f"beta, the concentration of the Dirichlet partition, is a number from {SMALLEST_BETA:g} to "
@@ -188,7 +188,7 @@ def _draw_shares(
     return shares
 
 
-def _whole(value: Any, what: str, least: int) -> int:
+def _integer(value: Any, what: str, least: int) -> int:
     """`value` as an int, refused unless it is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ConfigurationError(f"{what} is a whole number of at least {least}, got {value!r}.")

@@ -40,7 +40,7 @@ def image_shape(feature_names: Sequence[str]) -> Image | None:
     return image
 
 
-def normalised(
+def normalise(
     pixels: NDArray[np.uint8],
     mean: Sequence[float],
     spread: Sequence[float],
@@ -64,8 +64,8 @@ def image_dataset(
     name: str,
     X: NDArray[np.float32],
     y: NDArray[np.int64],
-    held: NDArray[np.uint8],
-    y_held: NDArray[np.int64],
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
     *,
     mean: Sequence[float],
     spread: Sequence[float],
@@ -73,16 +73,16 @@ def image_dataset(
     seed: int,
 ) -> Dataset:
     """Images of digits: rows `X` of the parties, and held-out images halved at random by `seed`, then normalised."""
-    rows = split_rows(len(y_held), seed=seed, held_out=1.0)
-    height, width, channels = held.shape[1:]
+    rows = split_rows(len(labels), seed=seed, held_out=1.0)
+    height, width, channels = images.shape[1:]
     return Dataset(
         name=name,
         X=X,
         y=y,
-        X_public=normalised(held[rows.public], mean, spread),
-        y_public=y_held[rows.public],
-        X_test=normalised(held[rows.test], mean, spread),
-        y_test=y_held[rows.test],
+        X_public=normalise(images[rows.public], mean, spread),
+        y_public=labels[rows.public],
+        X_test=normalise(images[rows.test], mean, spread),
+        y_test=labels[rows.test],
         classes=tuple(range(10)),
         groups=None,
         source=source,

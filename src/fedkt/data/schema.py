@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from fedkt.data.agreed_column import Column, Name, Value, fit_column, fit_pixels
 from fedkt.data.images import image_shape, where_labels_lie
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
-from fedkt.data.values import as_key, keys_of, listed, others, value_text
+from fedkt.data.values import as_key, keys_of, names_text, others, value_text
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_EXAMPLES = 3
@@ -64,12 +64,12 @@ class Schema(BaseModel):
 
     def read(self, path: str | Path, *, labelled: bool = True) -> Table:
         """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width."""
-        numbered = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
+        indices = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         # Files that do not name their label lend it the agreed name, also where nobody needs it.
-        named = self.label if labelled or not names_its_label(path) else None
-        table = read_table(path, label=named, least_features=max(numbered, default=0))
-        if labelled and self.label not in table.columns and (wanted := where_labels_lie(Path(path))) is not None:
-            raise DataError(f"{path} has images but no labels. {wanted}")
+        label = self.label if labelled or not names_its_label(path) else None
+        table = read_table(path, label=label, least_features=max(indices, default=0))
+        if labelled and self.label not in table.columns and (hint := where_labels_lie(Path(path))) is not None:
+            raise DataError(f"{path} has images but no labels. {hint}")
         return table
 
     def encode(self, table: Table) -> NDArray[np.float32]:
@@ -77,8 +77,8 @@ class Schema(BaseModel):
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             raise DataError(
-                f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {listed(absent)}. "
-                f"It has: {listed(list(table.columns))}."
+                f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {names_text(absent)}. "
+                f"It has: {names_text(list(table.columns))}."
             )
         if table.n_rows * self.n_features > MAX_VALUES:
             raise DataError(
@@ -103,10 +103,10 @@ class Schema(BaseModel):
         """The index into the agreed `classes` of each row's label; "1", 1 and 1.0 are the same label."""
         places = {as_key(each): index for index, each in enumerate(classes)}
         if len(places) != len(classes):
-            raise ConfigurationError(f"The classes {listed(classes)} contain the same class twice.")
+            raise ConfigurationError(f"The classes {names_text(classes)} contain the same class twice.")
         if self.label not in table.columns:
             raise DataError(
-                f"{table.source} has no label column {self.label!r}. It has: {listed(list(table.columns))}."
+                f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
             )
         values = table.columns[self.label]
         codes = np.array([places.get(as_key(value), -1) for value in values.tolist()], dtype=np.int64)
@@ -114,36 +114,32 @@ class Schema(BaseModel):
         if len(wrong):
             raise DataError(
                 f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
-                f"one of the agreed classes {listed(classes)}{others(wrong)}. Correct it or leave the row out."
+                f"one of the agreed classes {names_text(classes)}{others(wrong)}. Correct it or leave the row out."
             )
         return codes
 
     def unused(self, table: Table) -> tuple[str, ...]:
         """The table's columns that the schema does not use, apart from the label."""
-        known = {column.name for column in self.columns} | {self.label}
-        return tuple(name for name in table.columns if name not in known)
+        agreed = {column.name for column in self.columns} | {self.label}
+        return tuple(name for name in table.columns if name not in agreed)
 
-    def unseen_values(self, table: Table) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """Column -> how many values are not among its agreed categories, and the first few different ones."""
-        found: dict[str, tuple[int, tuple[str, ...]]] = {}
+    def unseen_notes(self, table: Table) -> tuple[str, ...]:
+        """A sentence for every column with values that are not among its agreed categories, and the first few."""
+        notes: list[str] = []
         for column in self.columns:
             if column.kind == "category" and column.name in table.columns:
                 agreed = {as_key(each) for each in column.categories}
                 keys = keys_of(table.columns[column.name], self.missing_values)
-                strange = [key for key in keys if key is not None and key not in agreed]
-                if strange:
-                    found[column.name] = len(strange), tuple(dict.fromkeys(strange))[:MAX_EXAMPLES]
-        return found
-
-    def unseen_notes(self, table: Table) -> tuple[str, ...]:
-        """A sentence for every column with values that are not among its agreed categories."""
-        return tuple(
-            f"{count} of {table.n_rows} values of {name!r} in {table.source} "
-            f"({', '.join(repr(each[:80]) for each in examples)}{', …' if count > len(examples) else ''}) "
-            f"{'is' if count == 1 else 'are'} not among the agreed categories and count{'s' if count == 1 else ''} as "
-            "none of them."
-            for name, (count, examples) in self.unseen_values(table).items()
-        )
+                unseen = [key for key in keys if key is not None and key not in agreed]
+                examples = tuple(dict.fromkeys(unseen))[:MAX_EXAMPLES]
+                if unseen:
+                    notes.append(
+                        f"{len(unseen)} of {table.n_rows} values of {column.name!r} in {table.source} "
+                        f"({', '.join(repr(each[:80]) for each in examples)}{', …' * (len(unseen) > len(examples))}) "
+                        f"{'is' if len(unseen) == 1 else 'are'} not among the agreed categories and "
+                        f"count{'s' * (len(unseen) == 1)} as none of them."
+                    )
+        return tuple(notes)
 
 
 def fit_schema(
@@ -165,21 +161,21 @@ def fit_schema(
     """
     if missing not in ("as-seen", "allow", "refuse"):
         raise ConfigurationError(f"missing is 'as-seen', 'allow' or 'refuse', got {missing!r}.")
-    chosen = frozenset(categorical or ())
-    strange = [name for name in (*chosen, *ignore) if name not in public.columns and name != label]
-    if strange:
+    categories = frozenset(categorical or ())
+    unknown = [name for name in (*categories, *ignore) if name not in public.columns and name != label]
+    if unknown:
         raise DataError(
-            f"{public.source} has no column {listed(sorted(strange))}. It has: {listed(list(public.columns))}."
+            f"{public.source} has no column {names_text(sorted(unknown))}. It has: {names_text(list(public.columns))}."
         )
     names = [name for name in public.columns if name != label and name not in ignore]
     if not names or not public.n_rows:
         raise DataError(f"{public.source} has no {'columns' if not names else 'rows'} to fit a schema on.")
     unknowns = tuple(Schema.model_fields["missing_values"].default if missing_values is None else missing_values)
     try:
-        image = None if chosen & set(names) else image_shape(names)
+        image = None if categories & set(names) else image_shape(names)
         columns = None if image is None else fit_pixels(public, names, image, unknowns)
         if columns is None:
-            columns = [fit_column(public, name, name in chosen, missing, unknowns) for name in names]
+            columns = [fit_column(public, name, name in categories, missing, unknowns) for name in names]
         return Schema(columns=tuple(columns), label=label, missing_values=unknowns, unseen=unseen, scale=scale)
     except ValidationError as reason:
         faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in reason.errors()[:5])

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.data.dataset import Dataset
-from fedkt.data.download import Found, Progress, find_content
-from fedkt.data.pixels import image_dataset, normalised
+from fedkt.data.download import Progress, VerifiedFile, find_content
+from fedkt.data.pixels import image_dataset, normalise
 from fedkt.data.sources import SVHN_ROWS
 
 IMAGE = (32, 32, 3)
@@ -40,7 +40,7 @@ def _load(
     name: str, parts: Sequence[str], seed: int, data_dir: str | Path | None, progress: Progress | None
 ) -> Dataset:
     """SVHN with the given parts, in this order, for the parties."""
-    held, y_held, *words = _part("test", data_dir, progress)
+    test, y_test, *words = _part("test", data_dir, progress)
     n_rows = sum(SVHN_ROWS[part] for part in parts)
     # One part after the other into its place: as float32 the rows are the largest thing by far, and must not be twice.
     X = np.empty((n_rows, int(np.prod(IMAGE))), dtype=np.float32)
@@ -49,7 +49,7 @@ def _load(
     for part in parts:
         stop = start + SVHN_ROWS[part]
         pixels, y[start:stop], source = _part(part, data_dir, progress)
-        normalised(pixels, MEAN, SPREAD, out=X[start:stop])
+        normalise(pixels, MEAN, SPREAD, out=X[start:stop])
         del pixels
         words.append(source)
         start = stop
@@ -60,8 +60,8 @@ def _load(
         name,
         X,
         y,
-        held,
-        y_held,
+        test,
+        y_test,
         mean=MEAN,
         spread=SPREAD,
         source=f"SVHN cropped digits, {scope}), test halved into public and test rows, {', '.join(words)}",
@@ -74,21 +74,21 @@ def _part(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], str]:
     """Images (row, height, width, channel), digits and source of one part, from our npz or the official file."""
     names = (f"{part}_32x32.mat",) if part == "extra" else (f"svhn_{part}.npz", f"{part}_32x32.mat")
-    found = find_content(*names, data_dir=data_dir, progress=progress)
-    pixels, digits = _official(found) if found.name.endswith(".mat") else _rebuilt(found)
-    return pixels, digits.astype(np.int64), found.source
+    file = find_content(*names, data_dir=data_dir, progress=progress)
+    pixels, digits = _from_matlab(file) if file.name.endswith(".mat") else _from_npz(file)
+    return pixels, digits.astype(np.int64), file.source
 
 
-def _rebuilt(found: Found) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _from_npz(file: VerifiedFile) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Images and digits of our npz, as `svhn_from_npz` orders them."""
-    content = np.frombuffer(found.content, dtype=np.uint8)
+    content = np.frombuffer(file.content, dtype=np.uint8)
     n_rows = len(content) // (int(np.prod(IMAGE)) + 1)
     return content[:-n_rows].reshape(n_rows, *IMAGE), content[-n_rows:]
 
 
-def _official(found: Found) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _from_matlab(file: VerifiedFile) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Images and digits of an official MATLAB file, where rows come last and 10 stands for the digit 0."""
     from scipy.io import loadmat
 
-    arrays = loadmat(io.BytesIO(found.content), variable_names=["X", "y"])
+    arrays = loadmat(io.BytesIO(file.content), variable_names=["X", "y"])
     return arrays["X"].transpose(3, 0, 1, 2), arrays["y"].ravel() % 10

@@ -42,7 +42,7 @@ def as_key(value: Any) -> str:
 
 def keys_of(values: NDArray[Any], missing_values: Collection[str]) -> list[str | None]:
     """The spelling of every value as by `as_key`, None where it is missing."""
-    spelt: dict[Any, str | None] = {}
+    spellings: dict[Any, str | None] = {}
     keys: list[str | None] = []
     for value in values.tolist():
         if value is None or value != value:
@@ -50,10 +50,10 @@ def keys_of(values: NDArray[Any], missing_values: Collection[str]) -> list[str |
             continue
         # 1 and True are the same dictionary key.
         place = (type(value), value)
-        if place not in spelt:
+        if place not in spellings:
             text = str(value).strip()
-            spelt[place] = None if text in missing_values or as_number(text) != as_number(text) else as_key(value)
-        keys.append(spelt[place])
+            spellings[place] = None if text in missing_values or as_number(text) != as_number(text) else as_key(value)
+        keys.append(spellings[place])
     return keys
 
 
@@ -65,14 +65,14 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
     else:
         unknown = frozenset(missing_values)
         texts = ["nan" if value is None else str(value).strip() for value in values.tolist()]
-        read = [math.nan if text in unknown else as_number(text) for text in texts]
-        wrong = [row for row, number in enumerate(read) if number is None]
+        candidates = [math.nan if text in unknown else as_number(text) for text in texts]
+        wrong = [row for row, number in enumerate(candidates) if number is None]
         if wrong:
             raise DataError(
                 f"{table.at(wrong[0])}: {value_text(values, wrong[0])} in column {name!r} is not a number"
                 f"{others(wrong)}. Correct it (decimals with a point), or leave the row out."
             )
-        numbers = np.array(read, dtype=np.float64)
+        numbers = np.array(candidates, dtype=np.float64)
     endless = np.flatnonzero(np.isinf(numbers))
     if len(endless):
         raise DataError(
@@ -92,7 +92,7 @@ def others(rows: Sequence[int] | NDArray[np.int64]) -> str:
     return f" (and {len(rows) - 1} more row{'s' * (len(rows) > 2)})" if len(rows) > 1 else ""
 
 
-def listed(names: Sequence[Any], most: int = 20) -> str:
+def names_text(names: Sequence[Any], most: int = 20) -> str:
     """Names for a message, at most `most` of them."""
     first = ", ".join(repr(name) for name in names[:most])
     return f"{first}, … ({len(names)} in all)" if len(names) > most else first
@@ -111,7 +111,7 @@ def identities_of(table: Table, column: str | None) -> list[str] | None:
     """
     if column is not None and column not in table.columns:
         raise DataError(
-            f"{table.source} has no column {column!r} of identities. It has: {listed(list(table.columns))}."
+            f"{table.source} has no column {column!r} of identities. It has: {names_text(list(table.columns))}."
         )
     values = table.ids if column is None else table.columns[column]
     return None if values is None else [as_key(each) for each in values.tolist()]

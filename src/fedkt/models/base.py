@@ -90,9 +90,8 @@ class FittedModel:
             with one_thread():
                 local = [np.asarray(self.estimator.predict_proba(block)) for block in blocks(X)]
             if local:
-                probabilities[:, self.labels[np.asarray(self.estimator.classes_, dtype=np.int64)]] = np.concatenate(
-                    local
-                )
+                columns = self.labels[np.asarray(self.estimator.classes_, dtype=np.int64)]
+                probabilities[:, columns] = np.concatenate(local)
         return probabilities
 
 
@@ -205,8 +204,8 @@ def _column_within(values: NDArray[Any], public: NDArray[Any]) -> NDArray[Any]:
     low, high, middle, gaps = _bounds(public)
     with np.errstate(invalid="ignore"):
         inside = np.clip(values.astype(np.float64), low, high)
-    whole = np.where(np.isnan(inside) & ~gaps, middle, inside)
-    return (np.rint(whole) if values.dtype.kind in "iu" else whole).astype(values.dtype)
+    complete = np.where(np.isnan(inside) & ~gaps, middle, inside)
+    return (np.rint(complete) if values.dtype.kind in "iu" else complete).astype(values.dtype)
 
 
 def _sparse_within(rows: Any, public: Any) -> Any:
@@ -220,12 +219,12 @@ def _sparse_within(rows: Any, public: Any) -> Any:
 
 def _bounds(public: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """Smallest, largest and middle number of each column, and whether it has gaps; zeros where it has no number."""
-    known = public.astype(np.float64)
-    gaps = np.asarray(np.isnan(known).any(axis=0))
-    known[~np.isfinite(known)] = np.nan
+    numbers = public.astype(np.float64)
+    gaps = np.asarray(np.isnan(numbers).any(axis=0))
+    numbers[~np.isfinite(numbers)] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        figures = [np.nan_to_num(each(known, axis=0)) for each in (np.nanmin, np.nanmax, np.nanmedian)]
+        figures = [np.nan_to_num(each(numbers, axis=0)) for each in (np.nanmin, np.nanmax, np.nanmedian)]
     return *figures, gaps
 
 

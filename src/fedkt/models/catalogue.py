@@ -63,13 +63,13 @@ def family_of(estimator: Any) -> Family:
         last = family_of(estimator.steps[-1][1])
         # What stands before the classifier belongs into its graph; and a pipeline trains a network without our code.
         return UNKNOWN if last.network else replace(last, trees=None, graph=None, export=None)
-    known = {name: family for family in (*MODELS.values(), *OTHERS) for name in family.classes}
+    families = {name: family for family in (*MODELS.values(), *OTHERS) for name in family.classes}
     origins = (
         family
         for each in kind.__mro__
-        if (family := known.get(each.__name__)) is not None and each.__module__.partition(".")[0] == family.library
+        if (family := families.get(each.__name__)) is not None and each.__module__.partition(".")[0] == family.library
     )
-    origin, own = next(origins, UNKNOWN), known.get(kind.__name__, UNKNOWN)
+    origin, own = next(origins, UNKNOWN), families.get(kind.__name__, UNKNOWN)
     if own is origin or origin.network:
         return origin
     return replace(UNKNOWN if own.network else own, trees=origin.trees)

@@ -19,9 +19,7 @@ def check_ends(graph: Any, n_features: int) -> None:
     source, target = rows.type.tensor_type, label.type.tensor_type
     if source.elem_type != 1:
         raise ModelError("the graph's input 'rows' is not float32.")
-    widths = [(each.dim_value, each.HasField("dim_value")) for each in source.shape.dim]
-    if len(widths) != 2 or widths[0][1] or widths[1] != (n_features, True):
-        raise ModelError(f"the graph's input 'rows' has the shape {[w for w, _ in widths]}, not (N, {n_features}).")
+    _check_shape("input 'rows'", source, n_features)
     if target.elem_type != 7:
         raise ModelError("the graph's output 'label' is not int64.")
     if len(target.shape.dim) != 1 or target.shape.dim[0].HasField("dim_value"):
@@ -35,11 +33,14 @@ def check_probability(output: Any, n_classes: int) -> None:
     kind = output.type.tensor_type
     if output.name != "probability" or kind.elem_type != 1:
         raise ModelError(f"the graph's second output {output.name[:40]!r} is not 'probability' in float32.")
+    _check_shape("output 'probability'", kind, n_classes)
+
+
+def _check_shape(what: str, kind: Any, width: int) -> None:
+    """Any number of rows, and so many columns."""
     widths = [(each.dim_value, each.HasField("dim_value")) for each in kind.shape.dim]
-    if len(widths) != 2 or widths[0][1] or widths[1] != (n_classes, True):
-        raise ModelError(
-            f"the graph's output 'probability' has the shape {[w for w, _ in widths]}, not (N, {n_classes})."
-        )
+    if len(widths) != 2 or widths[0][1] or widths[1] != (width, True):
+        raise ModelError(f"the graph's {what} has the shape {[w for w, _ in widths]}, not (N, {width}).")
 
 
 def check_labels(graph: Any, n_classes: int) -> None:

@@ -100,7 +100,7 @@ def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None)
     return network_for_rows(estimator, public, image)
 
 
-def grouped(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:
+def group_tasks(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:
     """The tasks in groups: networks of one kind in stacks of similar length, everything else by itself."""
     kinds: dict[Any, list[int]] = {}
     for place, task in enumerate(tasks):
@@ -233,14 +233,12 @@ def ask_group(models: Sequence[FittedModel], queries: Sequence[Any]) -> list[NDA
     if len(models) > 1 and all(is_neural(each.estimator) for each in models):
         from fedkt.models.neural.ensemble import network_answers
 
-        places: dict[tuple[int, bytes, bytes], list[int]] = {}
+        networks = [model.estimator for model in models]
+        places: dict[Any, list[int]] = {}
         for place, rows in enumerate(queries):
-            scale = models[place].estimator.scale_
-            places.setdefault((id(rows), scale.mean.tobytes(), scale.deviation.tobytes()), []).append(place)
+            places.setdefault(networks[place].scale_.key(rows), []).append(place)
         answers: dict[int, NDArray[np.int64]] = {}
-        for some in places.values():
-            answers.update(
-                zip(some, network_answers([models[place].estimator for place in some], queries[some[0]]), strict=True)
-            )
+        for same in places.values():
+            answers.update(zip(same, network_answers([networks[each] for each in same], queries[same[0]]), strict=True))
         return [answers[place] for place in range(len(models))]
     return [model.predict(rows) for model, rows in zip(models, queries, strict=True)]

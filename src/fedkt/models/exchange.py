@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,15 @@ from fedkt.errors import DataError, ModelError
 from fedkt.models import tree_graphs
 from fedkt.models.answer_rules import contradiction
 from fedkt.models.catalogue import family_of
-from fedkt.models.graphs import LabelScores, add_probability, canonical_graph, constant_graph, join_graphs
+from fedkt.models.graphs import (
+    LabelScores,
+    LibraryFailure,
+    add_probability,
+    canonical_graph,
+    constant_graph,
+    join_graphs,
+    library_code,
+)
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
 
 if TYPE_CHECKING:
@@ -81,16 +88,24 @@ def to_soft_onnx(
     If it cannot be had, without them; or not at all where it `must`.
     """
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
-    # Whatever a converter raises: the label alone travels anyway, or is refused in words.
-    with suppress(Exception):
+    try:
         graph = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
         data = check_graph(graph, n_features=n_features, n_classes=n_classes, soft=True).data
         label, probability = _run_with_probabilities(data, rows, n_classes)
-        near = np.abs(probability - model.predict_proba(rows, n_classes)).max(initial=0.0) <= SAME_PROBABILITY
+        with library_code():
+            native = model.predict_proba(rows, n_classes)
+        near = np.abs(probability - native).max(initial=0.0) <= SAME_PROBABILITY
         # A receiver hears nobody whose label is not the likeliest class, as with Platt's scaling of an SVC.
         honest = not contradiction(label, probability)
         if near and honest and _differences(model, rows, model.predict(rows), label) == 0:
             return OnnxModel(data, n_features, n_classes, _name(model), soft=True)
+    except (ModelError, LibraryFailure):
+        # No probabilities can be had: the label alone travels anyway, or is refused in words.
+        pass
+    except Exception:
+        # A fault of ours must not cost a party its probabilities unseen; in words where no label can travel either.
+        to_onnx(model, n_features=n_features, n_classes=n_classes, check_rows=check_rows)
+        raise
     if must:
         raise ModelError(
             f"{_name(model)} would not say how sure it is after travelling, or something else than before, and the "
@@ -117,7 +132,7 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     name = _name(model)
     native = model.predict(rows)
     wrong = 0
-    reason: Exception | None = None
+    reason: BaseException | None = None
     for double in (False, True):
         try:
             graph = _graph_bytes(model.estimator, labels, n_features, double=double)
@@ -125,7 +140,7 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
             wrong = _differences(model, rows, native, _run_own(data, rows))
         except Exception as caught:
             # A converter may raise anything; its user needs the list of what works.
-            reason = reason or caught
+            reason = reason or (caught.__cause__ if isinstance(caught, LibraryFailure) else caught)
             continue
         if wrong == 0:
             return OnnxModel(data, n_features, n_classes, name)
@@ -176,10 +191,11 @@ def _run_with_probabilities(
     from fedkt.models.sandbox_child import open_session, predict_blocks
 
     labels, probabilities = [np.empty(0, np.int64)], [np.empty((0, n_classes), np.float32)]
-    for label, probability in predict_blocks(open_session(data), rows, n_classes):
-        labels.append(label)
-        if probability is not None:
-            probabilities.append(probability)
+    with library_code():
+        for label, probability in predict_blocks(open_session(data), rows, n_classes):
+            labels.append(label)
+            if probability is not None:
+                probabilities.append(probability)
     return np.concatenate(labels), np.concatenate(probabilities)
 
 
@@ -227,29 +243,30 @@ def _proto(estimator: Any, n_features: int, *, double: bool) -> Any:
     """The estimator's graph, by the converter its family has: first input the rows, first output the local label."""
     export = family_of(estimator).export
     if export is not None:
-        return export(estimator)
+        with library_code():
+            return export(estimator)
     own = _own_graph(estimator, double=double)
     if own is not None:
         return own
-    from skl2onnx import to_onnx as convert
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-
-    kind = DoubleTensorType if double else FloatTensorType
     if type(estimator).__name__ == "Pipeline" and len(estimator) > 1:
         own = _own_graph(estimator[-1], double=False)
         if own is not None:
             # The steps before are the converter's, the classifier's graph is ours: faster, and exact on ties.
-            steps = convert(
-                estimator[:-1], initial_types=[("rows", kind([None, n_features]))], target_opset=dict(OPSETS)
-            )
-            return join_graphs(steps, own)
-    return convert(
-        estimator,
-        initial_types=[("rows", kind([None, n_features]))],
-        target_opset=dict(OPSETS),
-        # Probabilities as a table; by default they are wrapped into dictionaries.
-        options={"zipmap": False} if hasattr(estimator, "predict_proba") else None,
-    )
+            return join_graphs(_convert(estimator[:-1], n_features, double=double), own)
+    # Probabilities as a table; by default they are wrapped into dictionaries.
+    options = {"zipmap": False} if hasattr(estimator, "predict_proba") else None
+    return _convert(estimator, n_features, double=double, options=options)
+
+
+def _convert(steps: Any, n_features: int, *, double: bool, options: dict[str, Any] | None = None) -> Any:
+    """What skl2onnx makes of an estimator, or of the steps before one."""
+    from skl2onnx import to_onnx as convert
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    kind = DoubleTensorType if double else FloatTensorType
+    rows = [("rows", kind([None, n_features]))]
+    with library_code():
+        return convert(steps, initial_types=rows, target_opset=dict(OPSETS), options=options)
 
 
 def _own_graph(estimator: Any, *, double: bool) -> Any:

@@ -5,36 +5,49 @@ Every graph goes from `rows` to `label`, and some to `probability` as well (see 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
 from fedkt.models.onnx_rules import OPSETS
 
 
-def model_of(graph: Any) -> Any:
-    """A model of this graph, in the operator sets our graphs are written in."""
-    from onnx import helper
+class LibraryFailure(Exception):
+    """A library could not do what it was asked for; the cause is what it raised."""
 
+
+@contextmanager
+def library_code() -> Iterator[None]:
+    """Whatever a converter, a runtime or a stranger's estimator raises inside the block is a LibraryFailure."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as reason:
+        raise LibraryFailure(str(reason)) from reason
+
+
+def label_model(nodes: Sequence[Any], n_features: int, tables: Sequence[Any] = ()) -> Any:
+    """The model of nodes from `rows` to `label`, in the operator sets our graphs are written in."""
+    from onnx import TensorProto, helper
+
+    rows = helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, n_features])
+    label = helper.make_tensor_value_info("label", TensorProto.INT64, [None])
     opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+    graph = helper.make_graph(nodes, "fedkt", [rows], [label], tables)
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def rows_input(n_features: int) -> Any:
-    """The input of every graph of ours."""
-    from onnx import TensorProto, helper
+def initialisers(tables: Mapping[str, NDArray[Any]]) -> list[Any]:
+    """The tables of a graph by their names."""
+    from onnx import numpy_helper
 
-    return helper.make_tensor_value_info("rows", TensorProto.FLOAT, [None, n_features])
-
-
-def label_output() -> Any:
-    """The output of every graph of ours."""
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info("label", TensorProto.INT64, [None])
+    return [numpy_helper.from_array(values, name) for name, values in tables.items()]
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ class LabelScores:
 
 def add_probability(proto: Any, scores: LabelScores, labels: Sequence[int], n_classes: int) -> None:
     """Give a graph a second output: the probability of each agreed class, from its scores."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, helper
 
     to_agreed = np.zeros((scores.width, n_classes), np.float32)
     to_agreed[np.arange(len(labels)), list(labels)] = 1.0 / scores.total if scores.link == "sum" else 1.0
@@ -66,15 +79,8 @@ def add_probability(proto: Any, scores: LabelScores, labels: Sequence[int], n_cl
     source = nodes[-1].output[0]
     nodes.append(helper.make_node("MatMul", [source, "to_classes"], ["probability"]))
     proto.graph.node.extend(nodes)
-    proto.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in tables.items())
-    proto.graph.output.append(probability_output(n_classes))
-
-
-def probability_output(n_classes: int) -> Any:
-    """The second output of a graph that says how sure it is."""
-    from onnx import TensorProto, helper
-
-    return helper.make_tensor_value_info("probability", TensorProto.FLOAT, [None, n_classes])
+    proto.graph.initializer.extend(initialisers(tables))
+    proto.graph.output.append(helper.make_tensor_value_info("probability", TensorProto.FLOAT, [None, n_classes]))
 
 
 def constant_graph(label: int, n_features: int, n_classes: int | None = None) -> Any:
@@ -84,34 +90,37 @@ def constant_graph(label: int, n_features: int, n_classes: int | None = None) ->
 
     ConstantOfShape would be shorter, but a receiver refuses it: 127 bytes of it can ask for 160 GB.
     """
-    from onnx import helper, numpy_helper
+    from onnx import TensorProto, helper
 
     nodes = [
         helper.make_node("MatMul", ["rows", "zeros"], ["column"]),
         helper.make_node("ArgMax", ["column"], ["local"], axis=1, keepdims=0),
         helper.make_node("Gather", ["labels", "local"], ["label"]),
     ]
-    tables = [
-        numpy_helper.from_array(np.zeros((n_features, 1), np.float32), "zeros"),
-        numpy_helper.from_array(np.array([label], np.int64), "labels"),
-    ]
-    outputs = [label_output()]
+    tables: dict[str, NDArray[Any]] = {
+        "zeros": np.zeros((n_features, 1), np.float32),
+        "labels": np.array([label], np.int64),
+    }
+    model = label_model(nodes, n_features, initialisers(tables))
     if n_classes is not None:
-        nodes.append(helper.make_node("Gather", ["certain", "local"], ["probability"]))
-        tables.append(numpy_helper.from_array(np.eye(n_classes, dtype=np.float32)[[label]], "certain"))
-        outputs.append(probability_output(n_classes))
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], outputs, tables))
+        model.graph.node.append(helper.make_node("Gather", ["certain", "local"], ["probability"]))
+        model.graph.initializer.extend(initialisers({"certain": np.eye(n_classes, dtype=np.float32)[[label]]}))
+        model.graph.output.append(helper.make_tensor_value_info("probability", TensorProto.FLOAT, [None, n_classes]))
+    return model
 
 
-def neighbours_graph(estimator: Any, n_features: int) -> Any:
-    """k nearest neighbours by plain arithmetic: |c|² − 2 x·c orders the stored rows c as the distance does."""
-    from onnx import TensorProto, helper, numpy_helper
+def neighbours_graph(estimator: Any, *, double: bool) -> Any:
+    """k nearest neighbours by plain arithmetic: |c|² − 2 x·c orders the stored rows c as the distance does.
+
+    In float64 throughout, whether it is asked for or not.
+    """
+    from onnx import TensorProto, helper
 
     metric = estimator.effective_metric_
     if estimator.weights != "uniform" or metric != "euclidean" or estimator.outputs_2d_:
         raise ModelError("only uniform weights and the Euclidean distance travel.")
-    stored = estimator._fit_X
-    centres = np.asarray(stored.toarray() if hasattr(stored, "toarray") else stored, np.float64)
+    rows = estimator._fit_X
+    centres = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, np.float64)
     one_hot = np.eye(len(estimator.classes_), dtype=np.float32)[estimator._y]
     tables = {
         "minus_twice": np.ascontiguousarray(-2.0 * centres.T),
@@ -129,8 +138,7 @@ def neighbours_graph(estimator: Any, n_features: int) -> Any:
         helper.make_node("ReduceSum", ["teacher_votes", "axis"], ["counts"], keepdims=0),
         helper.make_node("ArgMax", ["counts"], ["label"], axis=1, keepdims=0),
     ]
-    initialisers = [numpy_helper.from_array(value, name) for name, value in tables.items()]
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], [label_output()], initialisers))
+    return label_model(nodes, int(estimator.n_features_in_), initialisers(tables))
 
 
 def join_graphs(before: Any, after: Any) -> Any:
@@ -165,17 +173,17 @@ def canonical_graph(
 
     With `scores` and the number of agreed classes, also what their probabilities need.
     """
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, helper
 
     graph = proto.graph
     source, target = graph.input[0].name, graph.output[0].name
-    nodes, needed = [], {target, *(() if scores is None else (scores.name,))}
+    nodes, needs = [], {target, *(() if scores is None else (scores.name,))}
     for node in reversed(list(graph.node)):
-        if needed.intersection(node.output):
+        if needs.intersection(node.output):
             nodes.append(node)
-            needed.update(node.input)
+            needs.update(node.input)
     nodes.reverse()
-    tables = [each for each in graph.initializer if each.name in needed]
+    tables = [each for each in graph.initializer if each.name in needs]
     names = {"": "", source: "wide" if double else "rows"}
     for each in tables:
         each.name = names.setdefault(each.name, f"t{len(names)}")
@@ -191,15 +199,12 @@ def canonical_graph(
         node.attribute.sort(key=lambda attribute: attribute.name)
     if double:
         nodes.insert(0, helper.make_node("Cast", ["rows"], ["wide"], to=TensorProto.DOUBLE))
-    tables += [
-        numpy_helper.from_array(np.array([-1], np.int64), "flat"),
-        numpy_helper.from_array(np.array(labels, np.int64), "labels"),
-    ]
+    tables += initialisers({"flat": np.array([-1], np.int64), "labels": np.array(labels, np.int64)})
     nodes += [
         helper.make_node("Reshape", [names[target], "flat"], ["local"]),
         helper.make_node("Gather", ["labels", "local"], ["label"]),
     ]
-    model = model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], [label_output()], tables))
+    model = label_model(nodes, n_features, tables)
     if scores is not None:
         add_probability(model, replace(scores, name=names[scores.name]), labels, n_classes)
     for opset in model.opset_import:

@@ -125,7 +125,8 @@ def check_graph(
     if len(data) > bounds.member_bytes:
         raise ModelError(f"the model has {len(data)} bytes; at most {bounds.member_bytes} are read.")
     try:
-        model = _walk_and_parse(data, bounds)
+        walk(data, max_fields=bounds.fields, max_elements=bounds.elements, max_modes=bounds.tree_nodes)
+        model = _parse(data)
         gives_probabilities = _check_parts(model, n_features, n_classes, bounds, soft=soft)
         return SafeGraph(_write(model), gives_probabilities)
     except ModelError:
@@ -133,12 +134,6 @@ def check_graph(
     except Exception as reason:
         # Unknown means refused: what trips the checks themselves must not get past them.
         raise ModelError(f"the model is damaged: {type(reason).__name__}: {str(reason)[:200]}") from reason
-
-
-def _walk_and_parse(data: bytes, bounds: Limits) -> Any:
-    """The parsed model, if its bytes may be parsed."""
-    walk(data, max_fields=bounds.fields, max_elements=bounds.elements, max_modes=bounds.tree_nodes)
-    return _parse(data)
 
 
 def _write(model: Any) -> bytes:

@@ -71,28 +71,28 @@ def walk(data: bytes, *, max_fields: int, max_elements: int, max_modes: int) -> 
     _walk(data, 0, len(data), "model", {"fields": max_fields, "elements": max_elements, "modes": max_modes})
 
 
-def _walk(data: bytes, start: int, end: int, kind: str, left: dict[str, int]) -> None:
-    """The fields of one message, and of those inside it; `left` counts down what may still come."""
-    known = MESSAGES[kind]
+def _walk(data: bytes, start: int, end: int, kind: str, budget: dict[str, int]) -> None:
+    """The fields of one message, and of those inside it; `budget` counts down what may still come."""
+    fields = MESSAGES[kind]
     place = start
     while place < end:
         if kind == "attribute" and (run := LISTS.match(data, place, end)):
             place = run.end()
             if run.lastgroup == "modes":
                 # The first byte of each, which occurs nowhere else in them.
-                left["modes"] -= data.count(b"\x4a", run.start(), place)
-                if left["modes"] < 0:
+                budget["modes"] -= data.count(b"\x4a", run.start(), place)
+                if budget["modes"] < 0:
                     raise ModelError("the model has too many tree nodes to be read safely.")
             continue
-        left["fields"] -= 1
-        if left["fields"] < 0:
+        budget["fields"] -= 1
+        if budget["fields"] < 0:
             raise ModelError("the model has too many parts (protobuf fields) to be read safely.")
         tag, place = _varint(data, place, end)
         number, wire = tag >> 3, tag & 7
-        if number not in known:
+        if number not in fields:
             what = FORBIDDEN.get((kind, number), f"an unknown field {number} in its {kind}")
             raise ModelError(f"the model contains {what}, which is not allowed.")
-        form = known[number]
+        form = fields[number]
         if wire != WIRE.get(form, 2):
             raise ModelError(f"the model is damaged: field {number} of a {kind} has a wrong type.")
         if form == "number":
@@ -104,15 +104,15 @@ def _walk(data: bytes, start: int, end: int, kind: str, left: dict[str, int]) ->
             if size > end - place:
                 raise ModelError(f"the model is damaged: a {kind} field claims {size} bytes, {end - place} are left.")
             if form in MESSAGES:
-                _walk(data, place, place + size, form, left)
+                _walk(data, place, place + size, form, budget)
             else:
-                _check_content(data, place, place + size, form, kind, left)
+                _check_content(data, place, place + size, form, kind, budget)
             place += size
     if place != end:
         raise ModelError(f"the model is damaged: a {kind} ends in the middle of a field.")
 
 
-def _check_content(data: bytes, start: int, end: int, form: str, kind: str, left: dict[str, int]) -> None:
+def _check_content(data: bytes, start: int, end: int, form: str, kind: str, budget: dict[str, int]) -> None:
     """Text is text and short; packed numbers are counted before a parser makes eight bytes of each."""
     size = end - start
     if form in TEXT_BYTES:
@@ -123,10 +123,10 @@ def _check_content(data: bytes, start: int, end: int, form: str, kind: str, left
         if not _is_utf8(data[start:end]):
             raise ModelError(f"the model is damaged: a {kind} has a name that is not text.")
     elif form == "numbers":
-        left["elements"] -= len(data[start:end].translate(None, HIGH))
+        budget["elements"] -= len(data[start:end].translate(None, HIGH))
     elif form in ("floats", "doubles"):
-        left["elements"] -= size // (4 if form == "floats" else 8)
-    if left["elements"] < 0:
+        budget["elements"] -= size // (4 if form == "floats" else 8)
+    if budget["elements"] < 0:
         raise ModelError("the model stores too many numbers to be read safely.")
 
 

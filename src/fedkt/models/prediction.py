@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from fedkt.errors import FedKTError
 from fedkt.models.answer_rules import check_probabilities
 from fedkt.models.base import FittedModel, Model
 from fedkt.models.exchange import OnnxModel
-from fedkt.models.sandbox import ask_models, run_models
+from fedkt.models.sandbox import FullAnswer, ask_models
 
 
 def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | str]:
@@ -20,23 +20,17 @@ def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | 
 
     Models that were received run together in one limited child process; a model trained here runs here.
     """
-    answers: list[NDArray[np.int64] | str] = [""] * len(models)
-    received = [(place, model) for place, model in enumerate(models) if isinstance(model, OnnxModel)]
-    if received:
-        results = run_models(
-            [model.data for _, model in received],
-            np.asarray(rows, dtype=np.float32),
-            n_classes=received[0][1].n_classes,
-            limits=received[0][1].limits,
-        )
-        for (place, _), result in zip(received, results, strict=True):
-            answers[place] = result
-    for place, model in enumerate(models):
-        if not isinstance(model, OnnxModel):
-            try:
-                answers[place] = model.predict(rows)
-            except (FedKTError, ValueError) as reason:
-                answers[place] = f"{type(reason).__name__}: {reason}"
+    received = _ask_received(models, rows)
+    answers: list[NDArray[np.int64] | str] = []
+    for model in models:
+        if isinstance(model, OnnxModel):
+            answer = next(received)
+            answers.append(answer if isinstance(answer, str) else answer[0])
+            continue
+        try:
+            answers.append(model.predict(rows))
+        except (FedKTError, ValueError) as reason:
+            answers.append(f"{type(reason).__name__}: {reason}")
     return answers
 
 
@@ -52,32 +46,40 @@ def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> 
 
     One that only names a class is sure of it. Models that were received run together in one limited child process.
     """
-    answers: list[NDArray[np.float32] | str] = [""] * len(models)
-    received = [(place, model) for place, model in enumerate(models) if isinstance(model, OnnxModel)]
-    if received:
-        results = ask_models(
-            [model.data for _, model in received],
-            np.asarray(rows, dtype=np.float32),
-            n_classes=n_classes,
-            soft=[model.soft for _, model in received],
-            limits=received[0][1].limits,
-        )
-        for (place, _), result in zip(received, results, strict=True):
-            if isinstance(result, str):
-                answers[place] = result
+    received = _ask_received(models, rows, n_classes)
+    answers: list[NDArray[np.float32] | str] = []
+    for model in models:
+        if isinstance(model, OnnxModel):
+            answer = next(received)
+            if isinstance(answer, str):
+                answers.append(answer)
             else:
-                labels, probabilities = result
-                answers[place] = certain(labels, n_classes) if probabilities is None else probabilities
-    for place, model in enumerate(models):
-        if isinstance(model, FittedModel):
-            try:
-                if has_probabilities(model):
-                    answers[place] = check_probabilities(model.predict_proba(rows, n_classes))
-                else:
-                    answers[place] = certain(model.predict(rows), n_classes)
-            except Exception as reason:  # whatever an arbitrary estimator raises
-                answers[place] = f"{type(reason).__name__}: {reason}"
+                labels, probabilities = answer
+                answers.append(certain(labels, n_classes) if probabilities is None else probabilities)
+            continue
+        try:
+            if isinstance(model, FittedModel) and has_probabilities(model):
+                answers.append(check_probabilities(model.predict_proba(rows, n_classes)))
+            else:
+                answers.append(certain(model.predict(rows), n_classes))
+        except Exception as reason:  # whatever an arbitrary estimator raises
+            answers.append(f"{type(reason).__name__}: {reason}")
     return answers
+
+
+def _ask_received(models: Sequence[Model], rows: Any, n_classes: int | None = None) -> Iterator[FullAnswer]:
+    """The answers of those models that were received; with a number of classes, their probabilities as well."""
+    received = [model for model in models if isinstance(model, OnnxModel)]
+    if not received:
+        return iter(())
+    answers = ask_models(
+        [model.data for model in received],
+        np.asarray(rows, dtype=np.float32),
+        n_classes=received[0].n_classes if n_classes is None else n_classes,
+        soft=[n_classes is not None and model.soft for model in received],
+        limits=received[0].limits,
+    )
+    return iter(answers)
 
 
 def certain(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float32]:

@@ -75,7 +75,7 @@ def predict_blocks(
         yield label, probabilities[0] if probabilities else None
 
 
-def serve() -> None:
+def serve_models() -> None:
     """Answers one request from standard input."""
     request = json.loads(sys.stdin.buffer.readline(1_000_000))
     # The file by its path, since the package around it costs time and is not for strangers.
@@ -120,4 +120,4 @@ def answer(data: bytes, rows: NDArray[np.float32], n_classes: int) -> bytes:
 
 
 if __name__ == "__main__":
-    serve()
+    serve_models()

@@ -25,10 +25,10 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
     """
     from sklearn import config_context
 
-    known = row_weight(estimator)
-    if known is None:
+    row = row_weight(estimator)
+    if row is None:
         raise ModelError(f"{type(estimator).__name__} cannot learn distributions over the classes, only labels.")
-    name, weight = known
+    name, weight = row
     rows, labels = np.nonzero(shares > NEGLIGIBLE)
     # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
     with config_context(enable_metadata_routing=False):
@@ -54,13 +54,9 @@ def last_step(estimator: Any) -> Any:
 
 def row_weight(estimator: Any) -> tuple[str, float] | None:
     """What an estimator's `fit` calls the weights of rows, and what a row should weigh; None where it should not."""
+    if type(estimator).__name__ == "Pipeline":
+        step, last = estimator.steps[-1]
+        inner = row_weight(last)
+        return None if inner is None else (f"{step}__{inner[0]}", inner[1])
     weight = family_of(estimator).row_weight
-    return None if weight is None else (_parameter(estimator, "sample_weight"), weight)
-
-
-def _parameter(estimator: Any, name: str) -> str:
-    """What the estimator calls a parameter of its `last_step`."""
-    if type(estimator).__name__ != "Pipeline":
-        return name
-    step, last = estimator.steps[-1]
-    return f"{step}__{_parameter(last, name)}"
+    return None if weight is None else ("sample_weight", weight)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.models.base import FittedModel, one_thread
-from fedkt.models.ensemble import Group, TrainingTask, fit_and_ask, fit_group, grouped, is_neural
+from fedkt.models.ensemble import Group, TrainingTask, fit_and_ask, fit_group, group_tasks, is_neural
 from fedkt.system.parallel import in_parallel
 
 Labels = NDArray[np.int64]
@@ -33,7 +34,7 @@ def train_models(
 ) -> list[FittedModel]:
     """The trained model of each task; `say` is told how the networks among them, called `what`, are trained."""
     models: dict[int, FittedModel] = {}
-    for group, fitted in over_groups(_fit, tasks, n_classes, None, jobs=jobs, done=done, say=say, what=what):
+    for group, fitted in over_groups(tasks, n_classes, None, jobs=jobs, done=done, say=say, what=what):
         models.update(zip(group.places, fitted, strict=True))
     return [models[place] for place in range(len(tasks))]
 
@@ -41,45 +42,44 @@ def train_models(
 def train_and_ask(
     tasks: Sequence[TrainingTask],
     n_classes: int,
-    asked: Sequence[Any],
+    queries: Sequence[Any],
     *,
     jobs: int = 1,
     done: Done | None = None,
     say: Say | None = None,
     what: str = "models",
 ) -> Iterator[tuple[int, Labels | str]]:
-    """What each trained model says about its rows in `asked`, with its number, in any order; the models are dropped.
+    """What each trained model says about its rows in `queries`, with its number, in any order; the models are dropped.
 
     A model that may fail and does gives its reason instead.
     """
-    for group, answers in over_groups(_fit_and_ask, tasks, n_classes, asked, jobs=jobs, done=done, say=say, what=what):
+    for group, answers in over_groups(tasks, n_classes, queries, jobs=jobs, done=done, say=say, what=what):
         yield from zip(group.places, answers, strict=True)
 
 
 def over_groups(
-    work: Callable[[Any], Any],
     tasks: Sequence[TrainingTask],
     n_classes: int,
-    asked: Sequence[Any] | None,
+    queries: Sequence[Any] | None,
     *,
     jobs: int,
     done: Done | None,
     say: Say | None,
     what: str,
 ) -> Iterator[tuple[Group, Any]]:
-    """Each group of tasks with the result of its work."""
-    groups = grouped(tasks, n_classes)
+    """Each group of tasks with its models, or with what they say about their `queries`."""
+    groups = group_tasks(tasks, n_classes)
     note = how_trained([group for group in groups if is_neural(tasks[group.places[0]].estimator)], what)
     if say is not None and note is not None:
         say(note)
     batches = [
         (
             [tasks[place] for place in group.places],
-            n_classes,
-            None if asked is None else [asked[place] for place in group.places],
+            None if queries is None else [queries[place] for place in group.places],
         )
         for group in groups
     ]
+    work = partial(_fit_or_ask, n_classes=n_classes)
     sizes = [sum(task.n_rows for task in batch[0]) for batch in batches]
     for group, result in zip(groups, in_parallel(work, batches, jobs=jobs, sizes=sizes), strict=True):
         yield group, result
@@ -87,16 +87,10 @@ def over_groups(
             done(len(group.places))
 
 
-def _fit(batch: tuple[list[TrainingTask], int, None]) -> list[FittedModel]:
-    tasks, n_classes, _ = batch
+def _fit_or_ask(batch: tuple[Sequence[TrainingTask], Sequence[Any] | None], n_classes: int) -> Any:
+    tasks, queries = batch
     with one_thread():
-        return fit_group(tasks, n_classes)
-
-
-def _fit_and_ask(batch: tuple[list[TrainingTask], int, list[Any]]) -> list[Labels | str]:
-    tasks, n_classes, asked = batch
-    with one_thread():
-        return fit_and_ask(tasks, n_classes, asked)
+        return fit_group(tasks, n_classes) if queries is None else fit_and_ask(tasks, n_classes, queries)
 
 
 def how_trained(groups: Sequence[Group], what: str) -> str | None:

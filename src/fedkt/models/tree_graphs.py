@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.models.catalogue import family_of
-from fedkt.models.graphs import LabelScores, label_output, model_of, rows_input
+from fedkt.models.graphs import LabelScores, label_model
 
 Ints = NDArray[np.int64]
 Floats = NDArray[Any]
@@ -61,8 +61,8 @@ class Forest:
 
 def forest_of(estimator: Any) -> Forest | None:
     """The trees of a trained classifier over local labels 0 … k − 1, None where its family has no reader of them."""
-    read = family_of(estimator).trees
-    return None if read is None else read(estimator)
+    reader = family_of(estimator).trees
+    return None if reader is None else reader(estimator)
 
 
 def forest_graph(forest: Forest, labels: Sequence[int], n_features: int) -> Any:
@@ -72,7 +72,7 @@ def forest_graph(forest: Forest, labels: Sequence[int], n_features: int) -> Any:
     wide = forest.dtype == np.float64
     nodes = [helper.make_node("Cast", ["rows"], ["rows64"], to=TensorProto.DOUBLE)] if wide else []
     nodes.append(_ensemble_node(forest, labels, "rows64" if wide else "rows"))
-    return model_of(helper.make_graph(nodes, "fedkt", [rows_input(n_features)], [label_output()]))
+    return label_model(nodes, n_features)
 
 
 def _ensemble_node(forest: Forest, labels: Sequence[int], source: str) -> Any:
@@ -117,6 +117,14 @@ def one_leaf(score: Any, label: int) -> Tree:
     """A tree of one leaf: a value every row starts with."""
     none, zero = np.array([-1]), np.array([0])
     return Tree(zero, np.zeros(1), none, none, zero, zero, np.array([label]), np.array([score]))
+
+
+def one_class_tree(
+    feature: Ints, threshold: Floats, left: Ints, right: Ints, missing_left: Ints, values: Floats, label: int
+) -> Tree:
+    """A boosted tree: each leaf scores the one class that the tree is about, by its node's value."""
+    leaves = np.flatnonzero(left < 0)
+    return Tree(feature, threshold, left, right, missing_left, leaves, np.full(len(leaves), label), values[leaves])
 
 
 def sklearn_tree(tree: Any) -> Tree:

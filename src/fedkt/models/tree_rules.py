@@ -58,12 +58,12 @@ def check_trees(node: Any, max_nodes: int, max_depth: int) -> int:
 
 
 def _check_names(attributes: dict[str, Any]) -> None:
-    known = {"nodes_modes", "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids"}
-    known |= {"nodes_falsenodeids", "nodes_values", "nodes_missing_value_tracks_true", "nodes_hitrates"}
-    known |= {f"class_{name}" for name in ("ids", "nodeids", "treeids", "weights")}
-    known |= {"base_values", "post_transform", "classlabels_int64s"}
+    allowed = {"nodes_modes", "nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_truenodeids"}
+    allowed |= {"nodes_falsenodeids", "nodes_values", "nodes_missing_value_tracks_true", "nodes_hitrates"}
+    allowed |= {f"class_{name}" for name in ("ids", "nodeids", "treeids", "weights")}
+    allowed |= {"base_values", "post_transform", "classlabels_int64s"}
     for name in attributes:
-        if name.removesuffix("_as_tensor") not in known:
+        if name.removesuffix("_as_tensor") not in allowed:
             raise ModelError(f"a tree ensemble has an attribute {name[:40]!r} that is not allowed.")
 
 

@@ -104,13 +104,13 @@ def more_processes() -> bool:
 def attempt(act: Callable[[], object]) -> str:
     """`possible`, or `refused` and why."""
     try:
-        done = act()
+        result = act()
     except Exception as reason:
         return f"refused: {getattr(reason, 'strerror', None) or type(reason).__name__}"
-    return "possible" if done is not False else "refused: nothing happened"
+    return "possible" if result is not False else "refused: nothing happened"
 
 
-def main() -> None:
+def attempt_all() -> None:
     """Tries what the line on standard input says, and answers with one line of JSON."""
     request = json.loads(sys.stdin.readline())
     walls.die_with(request["parent"])
@@ -121,4 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    attempt_all()

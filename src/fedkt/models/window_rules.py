@@ -33,8 +33,8 @@ def check_window(node: Any) -> None:
     if not 1 <= axes <= MAX_AXES:
         raise ModelError(f"a {node.op_type} node has a window ('kernel_shape') of {axes} axes, not 1 … {MAX_AXES}.")
     for name, entries in lists.items():
-        wanted = 2 * axes if name == "pads" else axes
-        if len(entries) != wanted:
-            raise ModelError(f"a {node.op_type} node has {len(entries)} {name!r}, not {wanted}.")
+        length = 2 * axes if name == "pads" else axes
+        if len(entries) != length:
+            raise ModelError(f"a {node.op_type} node has {len(entries)} {name!r}, not {length}.")
         if any(not LISTS[name] <= entry <= LARGEST for entry in entries):
             raise ModelError(f"a {node.op_type} node has {name!r} outside {LISTS[name]} … {LARGEST}.")

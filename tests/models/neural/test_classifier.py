@@ -83,21 +83,21 @@ def seen_by(network):
 
 
 def test_a_network_sees_channels_first_and_the_declared_scale():
-    shown: list[torch.Tensor] = []
+    batches: list[torch.Tensor] = []
     colours = np.arange(2 * 4 * 5 * 3, dtype=np.float32).reshape(2, 4, 5, 3)
-    model = quick(module=seen_by(shown), epochs=1, normalise=([1.0, 2.0, 3.0], [2.0, 4.0, 8.0])).fit(colours, [0, 1])
+    model = quick(module=seen_by(batches), epochs=1, normalise=([1.0, 2.0, 3.0], [2.0, 4.0, 8.0])).fit(colours, [0, 1])
     assert model.network_.shape == (3, 4, 5)
-    shown.clear()
+    batches.clear()
     model.predict(colours)
     expected = (colours.transpose(0, 3, 1, 2) - np.array([1, 2, 3])[:, None, None]) / np.array([2, 4, 8])[:, None, None]
-    np.testing.assert_allclose(shown[0].numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(batches[0].numpy(), expected, rtol=1e-6)
 
 
 def test_a_table_is_normalised_column_by_column_and_a_constant_column_stays_finite():
-    shown: list[torch.Tensor] = []
+    batches: list[torch.Tensor] = []
     table = np.array([[1.0, 7.0, 1e6], [3.0, 7.0, 3e6]])
-    quick(module=seen_by(shown), epochs=1).fit(table, [0, 1]).predict(table)
-    np.testing.assert_allclose(shown[-1].numpy(), [[-1, 0, -1], [1, 0, 1]], atol=1e-6)
+    quick(module=seen_by(batches), epochs=1).fit(table, [0, 1]).predict(table)
+    np.testing.assert_allclose(batches[-1].numpy(), [[-1, 0, -1], [1, 0, 1]], atol=1e-6)
 
 
 def test_pixels_may_be_bytes():
@@ -192,7 +192,7 @@ def test_a_cnn_refuses_tables_in_words_and_reads_images():
         {"image": (6,)},
         {"dtype": "float16"},
     ],
-    ids=lambda given: " ".join(f"{name} {getattr(value, '__name__', value)}" for name, value in given.items()),
+    ids=lambda options: " ".join(f"{name} {getattr(value, '__name__', value)}" for name, value in options.items()),
 )
 def test_impossible_settings_are_refused_in_words(settings):
     with pytest.raises(ConfigurationError):

@@ -69,12 +69,12 @@ def sequence(*layers):
 def initialised(build):
     """The network of `sequence` after it has seen its first rows, as lazy layers want."""
 
-    def made(shape, n_outputs):
+    def build(shape, n_outputs):
         module = build(shape, n_outputs).eval()
         module(torch.zeros(2, *shape))
         return module
 
-    return made
+    return build
 
 
 ACTIVATIONS = (nn.GELU, nn.LeakyReLU, nn.Tanh, nn.SiLU, nn.ELU, nn.PReLU, nn.Hardswish, nn.Softplus)
@@ -110,10 +110,10 @@ def test_the_labels_agree_with_the_native_network(name):
     estimator = NeuralClassifier(MODULES[name], image=(16, 16, 3), epochs=4, learning_rate=0.01)
     model = fit_model(estimator, PIXELS[:150], BRIGHTEST[:150] * 2, rng=np.random.default_rng(0))
     graph = sent(model, PIXELS, 5)
-    wanted = model.predict(PIXELS)
-    assert len(np.unique(wanted)) > 1, "a constant would prove nothing"
-    np.testing.assert_array_equal(_run_own(graph.data, PIXELS), wanted)
-    np.testing.assert_array_equal(_run_own(graph.data, PIXELS[:1]), wanted[:1])
+    native = model.predict(PIXELS)
+    assert len(np.unique(native)) > 1, "a constant would prove nothing"
+    np.testing.assert_array_equal(_run_own(graph.data, PIXELS), native)
+    np.testing.assert_array_equal(_run_own(graph.data, PIXELS[:1]), native[:1])
     assert sent(model, PIXELS, 5).data == graph.data, "bytes differ"
     assert b"onnx::" not in graph.data
     assert b"torch" not in graph.data

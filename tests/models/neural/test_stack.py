@@ -40,13 +40,13 @@ def small(shape: tuple[int, ...], n_outputs: int) -> nn.Module:
 def trainings(sizes=SIZES, dtype=torch.float64, *, soft=False, correction=None, shared=False) -> list[Training]:
     rng = np.random.default_rng(0)
     everybody = torch.as_tensor(rng.normal(size=(60, 5)), dtype=dtype)
-    made = []
+    tasks = []
     for place, size in enumerate(sizes):
         own = rng.permutation(60)[:size]
         targets = torch.as_tensor(rng.integers(0, 3, size))
         if soft:
             targets = torch.as_tensor(rng.dirichlet(np.ones(3), size), dtype=dtype)
-        made.append(
+        tasks.append(
             Training(
                 build_network(small, (5,), 3, place).to(dtype),
                 everybody if shared else everybody[own].clone(),
@@ -56,7 +56,7 @@ def trainings(sizes=SIZES, dtype=torch.float64, *, soft=False, correction=None, 
                 correction(place) if correction else None,
             )
         )
-    return made
+    return tasks
 
 
 def weights_of(training: Training) -> list[np.ndarray]:
@@ -246,7 +246,7 @@ def repeated(shape, n_outputs):
 
 def hooked(shape, n_outputs):
     module = nn.Sequential(nn.Linear(shape[0], 6), nn.ReLU(), nn.Linear(6, n_outputs))
-    module[0].register_forward_hook(lambda part, given, said: said * 2)
+    module[0].register_forward_hook(lambda part, inputs, output: output * 2)
     return module
 
 
@@ -270,11 +270,11 @@ WRITTEN_OUT = {"a layer used twice", "relu", "sigmoid, no bias", "a function las
 @pytest.mark.parametrize("soft", [False, True], ids=["classes", "soft labels"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_network_trains_the_same_in_a_stack(kind, soft):
-    def made():
-        whole = enumerate(trainings(soft=soft))
-        return [replace(each, module=build_network(KINDS[kind], (5,), 3, i).double()) for i, each in whole]
+    def copies():
+        numbered = enumerate(trainings(soft=soft))
+        return [replace(each, module=build_network(KINDS[kind], (5,), 3, i).double()) for i, each in numbered]
 
-    alone, together = made(), made()
+    alone, together = copies(), copies()
     assert (layers_of(alone[0].module, True) is not None) == (kind in WRITTEN_OUT)
     for each in alone:
         train(each, ADAM)
@@ -313,19 +313,21 @@ def test_training_leaves_torchs_global_generator_alone():
 
 
 def test_the_rows_of_a_trained_stack_are_let_go_at_once(monkeypatch):
-    kept = []
+    references = []
 
     class Watched(stack.Stack):
-        def __init__(self, *given) -> None:
-            super().__init__(*given)
-            kept.append(weakref.ref(self))
+        def __init__(self, *arguments) -> None:
+            super().__init__(*arguments)
+            references.append(weakref.ref(self))
 
     monkeypatch.setattr(stack, "Stack", Watched)
     gc.collect()
     gc.disable()
     try:
         stack.train_stack(trainings((50, 40)), ADAM)
-        assert kept[0]() is None, "a cycle of references would keep hundreds of megabytes until the next collection"
+        assert references[0]() is None, (
+            "a cycle of references would keep hundreds of megabytes until the next collection"
+        )
     finally:
         gc.enable()
 

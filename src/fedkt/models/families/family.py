@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,16 @@ if TYPE_CHECKING:
     from fedkt.models.base import FittedModel
     from fedkt.models.graphs import LabelScores
     from fedkt.models.tree_graphs import Forest
+
+
+def later(place: str, **options: Any) -> Callable[..., Any]:
+    """The class or function "module:name" with these options, whose module is imported when it is called."""
+    return partial(_import_and_call, place, **options)
+
+
+def _import_and_call(place: str, /, *arguments: Any, **options: Any) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)(*arguments, **options)
 
 
 @dataclass(frozen=True)

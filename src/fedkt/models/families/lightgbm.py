@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedkt.models.families.family import Family
+from fedkt.models.families.family import Family, later
 from fedkt.models.families.trees import CLASS_WEIGHT, ROW_WEIGHT, single_tree
 
 if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest, Tree
-
-
-def _lightgbm() -> Any:
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(verbose=-1)
 
 
 def _lightgbm_trees(estimator: Any) -> Forest | None:
@@ -39,7 +33,7 @@ def _lightgbm_trees(estimator: Any) -> Forest | None:
 def _lightgbm_tree(root: Any, label: int) -> Tree | None:
     import numpy as np
 
-    from fedkt.models.tree_graphs import Tree
+    from fedkt.models.tree_graphs import one_class_tree
 
     nodes = [root]
     children: list[tuple[int, int]] = []
@@ -52,27 +46,25 @@ def _lightgbm_tree(root: Any, label: int) -> Tree | None:
         children.append((len(nodes), len(nodes) + 1))
         nodes += [node["left_child"], node["right_child"]]
     left, right = np.array(children, np.int64).T
-    leaves = np.flatnonzero(left < 0)
     threshold = np.array([node.get("threshold", 0.0) for node in nodes], np.float64)
     # Trained without missing values, LightGBM reads a missing one as 0.
     default = [bool(node.get("default_left")) for node in nodes]
     as_zero = [node.get("missing_type") == "None" for node in nodes]
-    return Tree(
+    return one_class_tree(
         feature=np.array([node.get("split_feature", 0) for node in nodes], np.int64),
         threshold=threshold,
         left=left,
         right=right,
         missing_left=np.where(as_zero, threshold >= 0, default).astype(np.int64),
-        leaf_nodes=leaves,
-        leaf_classes=np.full(len(leaves), label),
-        leaf_scores=np.array([nodes[each]["leaf_value"] for each in leaves]),
+        values=np.array([node.get("leaf_value", 0.0) for node in nodes]),
+        label=label,
     )
 
 
 LIGHTGBM = Family(
     "lightgbm",
     "LightGBM with its own defaults.",
-    _lightgbm,
+    later("lightgbm:LGBMClassifier", verbose=-1),
     classes=("LGBMClassifier",),
     library="lightgbm",
     needs="lightgbm",

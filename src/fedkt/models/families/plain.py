@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from fedkt.models.families.family import Family
+from fedkt.models.families.family import Family, later
 
 
-def _logistic() -> Any:
-    from sklearn.linear_model import LogisticRegression
+def _standardised(classifier: Callable[[], Any]) -> Any:
+    """A classifier behind a scaler of its columns."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-
-
-def _svm() -> Any:
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    return make_pipeline(StandardScaler(), SVC())
-
-
-def _naive_bayes() -> Any:
-    from sklearn.naive_bayes import GaussianNB
-
-    return GaussianNB()
-
-
-def _neighbours(estimator: Any, *, double: bool) -> Any:
-    """In float64 throughout, whatever is asked for."""
-    from fedkt.models.graphs import neighbours_graph
-
-    return neighbours_graph(estimator, int(estimator.n_features_in_))
+    return make_pipeline(StandardScaler(), classifier())
 
 
 LOGISTIC = Family(
     "logistic",
     "Logistic regression on standardised columns.",
-    _logistic,
+    partial(_standardised, later("sklearn.linear_model:LogisticRegression", max_iter=1000)),
     classes=("LogisticRegression",),
     calibrated=True,
     row_weight=1.0,
@@ -48,16 +29,16 @@ LOGISTIC = Family(
 SVM = Family(
     "svm",
     "A support vector machine with an RBF kernel on standardised columns.",
-    _svm,
+    partial(_standardised, later("sklearn.svm:SVC")),
     classes=("SVC",),
     probabilities=False,
 )
 NAIVE_BAYES = Family(
     "naive-bayes",
     "Gaussian naive Bayes.",
-    _naive_bayes,
+    later("sklearn.naive_bayes:GaussianNB"),
     classes=("GaussianNB", "BernoulliNB", "MultinomialNB", "ComplementNB"),
     row_weight=1.0,
     class_weights={"priors": None, "class_prior": None, "fit_prior": True},
 )
-NEIGHBOURS = Family(classes=("KNeighborsClassifier",), graph=_neighbours)
+NEIGHBOURS = Family(classes=("KNeighborsClassifier",), graph=later("fedkt.models.graphs:neighbours_graph"))

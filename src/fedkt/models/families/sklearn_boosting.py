@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedkt.models.families.family import Family
+from fedkt.models.families.family import Family, later
 from fedkt.models.families.trees import CLASS_WEIGHT, ROW_WEIGHT, single_tree
 
 if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest
 
 
-def _hist_boosting() -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(early_stopping=False)
-
-
 def _hist_trees(estimator: Any) -> Forest | None:
     import numpy as np
 
-    from fedkt.models.tree_graphs import Forest, Tree, one_leaf
+    from fedkt.models.tree_graphs import Forest, one_class_tree, one_leaf
 
     n_classes = len(estimator.classes_)
     # Two classes share one sum: it is the score of class 1, while class 0 keeps 0 and wins the tie.
@@ -33,17 +27,15 @@ def _hist_trees(estimator: Any) -> Forest | None:
             if nodes["is_categorical"].any():
                 return None
             leaf = nodes["is_leaf"].astype(bool)
-            leaves = np.flatnonzero(leaf)
             trees.append(
-                Tree(
+                one_class_tree(
                     feature=nodes["feature_idx"].astype(np.int64),
                     threshold=nodes["num_threshold"],
                     left=np.where(leaf, -1, nodes["left"].astype(np.int64)),
                     right=np.where(leaf, -1, nodes["right"].astype(np.int64)),
                     missing_left=nodes["missing_go_to_left"].astype(np.int64),
-                    leaf_nodes=leaves,
-                    leaf_classes=np.full(len(leaves), k + shift),
-                    leaf_scores=nodes["value"][leaves],
+                    values=nodes["value"],
+                    label=k + shift,
                 )
             )
     return Forest(trees, n_classes)
@@ -52,7 +44,7 @@ def _hist_trees(estimator: Any) -> Forest | None:
 HIST_BOOSTING = Family(
     "hist-boosting",
     "scikit-learn's histogram boosting.",
-    _hist_boosting,
+    later("sklearn.ensemble:HistGradientBoostingClassifier", early_stopping=False),
     classes=("HistGradientBoostingClassifier",),
     calibrated=True,
     row_weight=ROW_WEIGHT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fedkt.models.families.family import Family
+from fedkt.models.families.family import Family, later
 
 if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest
@@ -13,24 +13,6 @@ if TYPE_CHECKING:
 ROW_WEIGHT = 100.0
 """Boosting finds rows of weight 1 too light to be told apart once they are split up; to other trees it is all one."""
 CLASS_WEIGHT = {"class_weight": None}
-
-
-def _tree() -> Any:
-    from sklearn.tree import DecisionTreeClassifier
-
-    return DecisionTreeClassifier(max_depth=6)
-
-
-def _forest() -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(n_estimators=100, max_depth=6)
-
-
-def _extra_trees() -> Any:
-    from sklearn.ensemble import ExtraTreesClassifier
-
-    return ExtraTreesClassifier(n_estimators=100, max_depth=6)
 
 
 def single_tree(student: Any) -> Any:
@@ -45,42 +27,38 @@ def single_tree(student: Any) -> Any:
     return DecisionTreeClassifier(max_depth=depth if depth and depth > 0 else 6)
 
 
-def _single(estimator: Any) -> Forest:
+def _sklearn_trees(estimator: Any) -> Forest:
+    """A tree, or the trees whose average a forest is."""
     from fedkt.models.tree_graphs import Forest, sklearn_tree
 
-    return Forest([sklearn_tree(estimator.tree_)], len(estimator.classes_), link="sum")
-
-
-def _average(estimator: Any) -> Forest:
-    from fedkt.models.tree_graphs import Forest, sklearn_tree
-
-    return Forest([sklearn_tree(each.tree_) for each in estimator.estimators_], len(estimator.classes_), link="sum")
+    trees = getattr(estimator, "estimators_", [estimator])
+    return Forest([sklearn_tree(each.tree_) for each in trees], len(estimator.classes_), link="sum")
 
 
 TREE = Family(
     "tree",
     "One decision tree of depth 6: the paper's teacher for every tree ensemble.",
-    _tree,
+    later("sklearn.tree:DecisionTreeClassifier", max_depth=6),
     classes=("DecisionTreeClassifier", "ExtraTreeClassifier"),
     calibrated=True,
     row_weight=ROW_WEIGHT,
     class_weights=CLASS_WEIGHT,
-    trees=_single,
+    trees=_sklearn_trees,
 )
 FOREST = Family(
     "forest",
     "The paper's forest for Adult: 100 trees of depth 6.",
-    _forest,
+    later("sklearn.ensemble:RandomForestClassifier", n_estimators=100, max_depth=6),
     classes=("RandomForestClassifier",),
     row_weight=ROW_WEIGHT,
     class_weights=CLASS_WEIGHT,
     teacher=single_tree,
-    trees=_average,
+    trees=_sklearn_trees,
 )
 EXTRA_TREES = replace(
     FOREST,
     name="extra-trees",
     summary="100 extremely randomised trees of depth 6.",
-    make=_extra_trees,
+    make=later("sklearn.ensemble:ExtraTreesClassifier", n_estimators=100, max_depth=6),
     classes=("ExtraTreesClassifier",),
 )

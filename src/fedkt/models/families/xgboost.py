@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fedkt.models.families.family import Family
+from fedkt.models.families.family import Family, later
 from fedkt.models.families.trees import ROW_WEIGHT, single_tree
 
 if TYPE_CHECKING:
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from fedkt.models.tree_graphs import Forest, Ints, Tree
 
 
-def _boosting() -> Any:
-    from xgboost import XGBClassifier
-
-    return XGBClassifier(
-        n_estimators=100, max_depth=6, learning_rate=0.05, gamma=1, reg_lambda=1, tree_method="hist", verbosity=0
-    )
-
-
 def _xgboost_trees(estimator: Any) -> Forest | None:
     import numpy as np
 
@@ -31,8 +23,8 @@ def _xgboost_trees(estimator: Any) -> Forest | None:
 
     learner = json.loads(bytes(estimator.get_booster().save_raw("json")))["learner"]
     booster, objective = learner["gradient_booster"], learner["objective"]["name"]
-    known = ("binary:logistic", "multi:softprob", "multi:softmax")
-    if booster["name"] != "gbtree" or objective not in known or not np.isnan(estimator.missing):
+    objectives = ("binary:logistic", "multi:softprob", "multi:softmax")
+    if booster["name"] != "gbtree" or objective not in objectives or not np.isnan(estimator.missing):
         return None
     model = booster["model"]
     if any(any(tree["split_type"]) or int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in model["trees"]):
@@ -41,10 +33,10 @@ def _xgboost_trees(estimator: Any) -> Forest | None:
     base = np.atleast_1d(json.loads(learner["learner_model_param"]["base_score"])).astype(np.float32)
     trees = list(_starting_values(base, n_classes))
     shift = 1 if n_classes == 2 else 0
-    used = len(model["trees"])
+    count = len(model["trees"])
     if getattr(estimator, "early_stopping_rounds", None) is not None:
-        used = model["iteration_indptr"][estimator.best_iteration + 1]
-    for tree, label in zip(model["trees"][:used], model["tree_info"][:used], strict=True):
+        count = model["iteration_indptr"][estimator.best_iteration + 1]
+    for tree, label in zip(model["trees"][:count], model["tree_info"][:count], strict=True):
         trees.append(_xgboost_tree(tree, label + shift))
     return Forest(trees, n_classes, mode=b"BRANCH_LT", dtype=np.float32)
 
@@ -67,24 +59,21 @@ def _starting_values(base: NDArray[np.float32], n_classes: int) -> Iterator[Tree
 def _xgboost_tree(tree: Any, label: int) -> Tree:
     import numpy as np
 
-    from fedkt.models.tree_graphs import Tree
+    from fedkt.models.tree_graphs import one_class_tree
 
     left = np.asarray(tree["left_children"], np.int64)
     right = np.asarray(tree["right_children"], np.int64)
     conditions = np.asarray(tree["split_conditions"], np.float32)
     keep = _reachable(left, right)
     place = np.cumsum(keep) - 1
-    own_left = np.where(left[keep] < 0, -1, place[left[keep]])
-    leaves = np.flatnonzero(own_left < 0)
-    return Tree(
+    return one_class_tree(
         feature=np.asarray(tree["split_indices"], np.int64)[keep],
         threshold=conditions[keep],
-        left=own_left,
+        left=np.where(left[keep] < 0, -1, place[left[keep]]),
         right=np.where(right[keep] < 0, -1, place[right[keep]]),
         missing_left=np.asarray(tree["default_left"], np.int64)[keep],
-        leaf_nodes=leaves,
-        leaf_classes=np.full(len(leaves), label),
-        leaf_scores=conditions[keep][leaves],
+        values=conditions[keep],
+        label=label,
     )
 
 
@@ -92,19 +81,28 @@ def _reachable(left: Ints, right: Ints) -> NDArray[np.bool_]:
     """Which nodes hang under the root: pruning leaves deleted ones behind."""
     import numpy as np
 
-    found = np.zeros(len(left), dtype=bool)
+    reachable = np.zeros(len(left), dtype=bool)
     front = np.array([0])
     while len(front):
-        found[front] = True
+        reachable[front] = True
         inner = front[left[front] >= 0]
         front = np.concatenate([left[inner], right[inner]])
-    return found
+    return reachable
 
 
 BOOSTING = Family(
     "boosting",
     "The paper's boosted trees for cod-rna: XGBoost, 100 rounds of depth 6.",
-    _boosting,
+    later(
+        "xgboost:XGBClassifier",
+        n_estimators=100,
+        max_depth=6,
+        learning_rate=0.05,
+        gamma=1,
+        reg_lambda=1,
+        tree_method="hist",
+        verbosity=0,
+    ),
     classes=("XGBClassifier",),
     library="xgboost",
     needs="xgboost",

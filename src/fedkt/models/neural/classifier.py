@@ -18,7 +18,7 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.models.base import image_of
 from fedkt.models.neural.networks import Network, build_network
 from fedkt.models.neural.recipe import Correction, Recipe
-from fedkt.models.neural.rows import TensorCache, as_tensor, flat_rows, network_shape, scale_of
+from fedkt.models.neural.rows import TensorKey, as_tensor, flat_rows, network_shape, scale_of
 from fedkt.models.neural.training import Training, check_finite, hold_out, one_torch_thread, train, trainable_part
 
 BLOCK_VALUES = 2**19
@@ -188,7 +188,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         classes: Sequence[Any] | None = None,
         go_on: bool = False,
         correction: Correction | None = None,
-        cache: TensorCache | None = None,
+        cache: dict[TensorKey, torch.Tensor] | None = None,
     ) -> Training:
         """The network and its rows, ready to be trained (alone, or in a stack with others)."""
         self.recipe.check()
@@ -208,10 +208,13 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
             if soft is None
             else torch.as_tensor(soft, dtype=DTYPES[self.dtype])
         )
-        tensor = self._tensor(rows) if cache is None else cache.tensor(X, self.scale_, lambda: self._tensor(rows))
+        tensors = {} if cache is None else cache
+        key = self.scale_.key(X)
+        if key not in tensors:
+            tensors[key] = self._tensor(rows)
         return Training(
             self.network_,
-            tensor,
+            tensors[key],
             targets.to(self.device),
             np.random.default_rng(seed),
             correction=None if correction is None else trainable_part(correction, self.network_),

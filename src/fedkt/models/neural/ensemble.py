@@ -16,7 +16,7 @@ from fedkt.models.base import image_of
 from fedkt.models.ensemble import TrainingTask
 from fedkt.models.neural.classifier import NeuralClassifier, scores_of
 from fedkt.models.neural.networks import build_network
-from fedkt.models.neural.rows import TensorCache, flat_rows, network_shape, scale_of
+from fedkt.models.neural.rows import TensorKey, flat_rows, network_shape, scale_of
 from fedkt.models.neural.stack import most_in_a_stack, reason_against_stack, train_stack
 from fedkt.models.neural.training import Training, check_finite, one_torch_thread
 
@@ -97,9 +97,9 @@ def fit_networks(estimators: Sequence[NeuralClassifier], tasks: Sequence[Trainin
 def gather_trainings(estimators: Sequence[NeuralClassifier], tasks: Sequence[TrainingTask]) -> list[Training]:
     """The trainings, with the rows of all of them gathered in one tensor: no second copy of it is ever whole."""
     trainings: list[Training] = []
-    cache = TensorCache()
+    cache: dict[TensorKey, torch.Tensor] = {}
     total = sum(len(each.rows) for each in tasks if each.rows is not None)
-    whole: torch.Tensor | None = None
+    joint: torch.Tensor | None = None
     end = 0
     for estimator, task in zip(estimators, tasks, strict=True):
         if task.start is not None:
@@ -118,11 +118,11 @@ def gather_trainings(estimators: Sequence[NeuralClassifier], tasks: Sequence[Tra
         except (ValueError, TypeError) as reason:
             raise StartFailure(len(trainings), reason) from reason
         if task.rows is not None and len(tasks) > 1:
-            if whole is None:
-                whole = training.rows.new_empty((total, *training.rows.shape[1:]))
+            if joint is None:
+                joint = training.rows.new_empty((total, *training.rows.shape[1:]))
             first, end = end, end + task.n_rows
-            whole[first:end] = training.rows
-            training = replace(training, rows=whole, own=np.arange(first, end))
+            joint[first:end] = training.rows
+            training = replace(training, rows=joint, own=np.arange(first, end))
         trainings.append(training)
     return trainings
 

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.graphs import LabelScores
+from fedkt.models.graphs import LabelScores, initialisers, library_code
 from fedkt.models.neural.rows import network_shape
 from fedkt.models.neural.training import one_torch_thread
 from fedkt.models.onnx_rules import OPERATORS, OPSETS
@@ -54,18 +54,15 @@ def network_graph(estimator: NeuralClassifier, *, double: bool = False) -> Any:
             fields[:] = [names.get(each, f"module.{each}") for each in fields]
     for table in graph.initializer:
         table.name = f"module.{table.name}"
-    whole = helper.make_graph(
+    element = TensorProto.DOUBLE if double else TensorProto.FLOAT
+    joint = helper.make_graph(
         [*before, *graph.node, *after],
         "fedkt",
-        [
-            helper.make_tensor_value_info(
-                "rows", TensorProto.DOUBLE if double else TensorProto.FLOAT, [None, estimator.n_features_in_]
-            )
-        ],
+        [helper.make_tensor_value_info("rows", element, [None, estimator.n_features_in_])],
         [helper.make_tensor_value_info("local", TensorProto.INT64, [None])],
-        [*graph.initializer, *(_initialiser(value, name) for name, value in tables.items())],
+        [*graph.initializer, *initialisers(tables)],
     )
-    return helper.make_model(whole, opset_imports=[helper.make_opsetid("", OPSETS[""])], ir_version=8)
+    return helper.make_model(joint, opset_imports=[helper.make_opsetid("", OPSETS[""])], ir_version=8)
 
 
 def network_scores(estimator: NeuralClassifier) -> LabelScores:
@@ -135,9 +132,9 @@ def _module_graph(estimator: NeuralClassifier, *, double: bool) -> Any:
     module = copy.deepcopy(estimator.network_).to(device="cpu", dtype=kind).eval()
     shape = network_shape(estimator.n_features_in_, estimator.image_)
     graph, other = (_export_module(module, torch.zeros((batch, *shape), dtype=kind)) for batch in BATCHES)
-    strange = sorted({each.op_type for each in graph.node if each.domain or each.op_type not in OPERATORS})
-    if strange:
-        raise ModelError(f"the network needs the operator {', '.join(strange)}, which receivers do not run.")
+    unsafe = sorted({each.op_type for each in graph.node if each.domain or each.op_type not in OPERATORS})
+    if unsafe:
+        raise ModelError(f"the network needs the operator {', '.join(unsafe)}, which receivers do not run.")
     _loosen(graph, other)
     return graph
 
@@ -147,7 +144,7 @@ def _export_module(module: torch.nn.Module, batch: torch.Tensor) -> Any:
     import onnx
 
     buffer: Any = io.BytesIO()
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), one_torch_thread(), _quiet():
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), one_torch_thread(), _quiet(), library_code():
         try:
             # The exporter that traces is a hundred times as fast as its successor on small networks.
             torch.onnx.export(
@@ -199,21 +196,21 @@ def _fold(model: Any, batch: NDArray[Any]) -> None:
     from fedkt.models.sandbox_child import open_session
 
     graph = model.graph
-    known = {"", *(each.name for each in graph.initializer)}
-    remaining = []
+    tables = {"", *(each.name for each in graph.initializer)}
+    constants, remaining = set(tables), []
     for node in graph.node:
-        if node.op_type == "Shape" or known.issuperset(node.input):
-            known.update(node.output)
+        if node.op_type == "Shape" or constants.issuperset(node.input):
+            constants.update(node.output)
         else:
             remaining.append(node)
-    stored = {each.name for each in graph.initializer}
-    names = sorted({each for node in remaining for each in node.input if each in known - stored - {""}})
+    names = sorted({each for node in remaining for each in node.input if each in constants - tables})
     if names:
         outputs = list(graph.output)
         graph.output.extend(helper.make_empty_tensor_value_info(each) for each in names)
-        values = open_session(model.SerializeToString()).run(names, {"in": batch})
+        with library_code():
+            values = open_session(model.SerializeToString()).run(names, {"in": batch})
         del graph.output[len(outputs) :]
-        graph.initializer.extend(_initialiser(value, name) for name, value in zip(names, values, strict=True))
+        graph.initializer.extend(initialisers(dict(zip(names, values, strict=True))))
     copies = [copy.deepcopy(each) for each in remaining]
     del graph.node[:]
     graph.node.extend(copies)
@@ -230,32 +227,26 @@ def _loosen(graph: Any, other: Any) -> None:
     others = {each.name: numpy_helper.to_array(each) for each in other.initializer}
     same = tables.keys() == others.keys() and [_form(each) for each in graph.node] == [_form(e) for e in other.node]
     shapes = {each.input[1] for each in graph.node if each.op_type == "Reshape"}
-    used_elsewhere = {
+    other_inputs = {
         name for each in graph.node for name in (each.input[:1] if each.op_type == "Reshape" else each.input)
     }
     for name, table in tables.items() if same else ():
         one, two = numpy_helper.to_array(table), others[name]
         if np.array_equal(one, two, equal_nan=one.dtype.kind == "f"):
             continue
-        moved = np.flatnonzero(one != two) if one.shape == two.shape else np.empty(0)
-        same = name in shapes - used_elsewhere and len(moved) == 1
+        changes = np.flatnonzero(one != two) if one.shape == two.shape else np.empty(0)
+        same = name in shapes - other_inputs and len(changes) == 1
         # In a shape, −1 is whatever is left over; where that is taken, 0 is as many as come in.
         has_rest = bool((one == -1).any())
-        same &= not has_rest or (one[moved] == BATCHES[0]).all()
+        same &= not has_rest or (one[changes] == BATCHES[0]).all()
         if not same:
             break
         loose = one.copy()
-        loose[moved] = 0 if has_rest else -1
-        table.CopyFrom(_initialiser(loose, name))
+        loose[changes] = 0 if has_rest else -1
+        table.CopyFrom(numpy_helper.from_array(loose, name))
     if not same:
         raise ModelError("the network does something else with another number of rows, beyond putting it in a shape.")
 
 
 def _form(node: Any) -> tuple[Any, ...]:
     return (node.op_type, *node.input, *node.output, *(each.SerializeToString() for each in node.attribute))
-
-
-def _initialiser(values: NDArray[Any], name: str) -> Any:
-    from onnx import numpy_helper
-
-    return numpy_helper.from_array(values, name)

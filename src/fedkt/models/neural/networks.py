@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
+import torch
 from torch import nn
 
 from fedkt.errors import ConfigurationError
@@ -85,8 +86,6 @@ def network(module: str | Network) -> Network:
 
 def build_network(module: str | Network, shape: Shape, n_outputs: int, seed: int) -> nn.Module:
     """An untrained network whose initial weights depend on the seed only; torch's global generator is left alone."""
-    import torch
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         factory = network(module)
@@ -106,8 +105,6 @@ def build_network(module: str | Network, shape: Shape, n_outputs: int, seed: int
 
 def check_outputs(instance: nn.Module, shape: Shape, n_outputs: int) -> None:
     """Refuse a network that does not give one logit per class, before anything is trained."""
-    import torch
-
     first = next(instance.parameters(), None)
     if first is None:
         raise ConfigurationError(f"The network {type(instance).__name__} has no weights, so there is nothing to train.")

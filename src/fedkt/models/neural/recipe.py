@@ -61,10 +61,6 @@ class Recipe:
                 f"There is no optimiser {self.optimiser!r}. Choose one of: {', '.join(OPTIMISERS)}."
             )
 
-    def optimise(self, weights: Sequence[Tensor]) -> Optimiser:
-        """The optimiser over these weights."""
-        return Optimiser(weights, self)
-
     def epochs_for(self, n_rows: int) -> int:
         """How often this many rows are seen."""
         return max(LEAST_EPOCHS, -(-LEAST_STEPS // self.batches(n_rows))) if self.epochs is None else self.epochs
@@ -119,16 +115,14 @@ class Optimiser:
     @torch.no_grad()
     def step(self) -> None:
         """Move every weight that has a gradient."""
-        moving = [each for each in self.weights if each.grad is not None]
-        gradients = [each.grad for each in moving if each.grad is not None]
-        for each in moving:
+        weights = [each for each in self.weights if each.grad is not None]
+        gradients = [each.grad for each in weights if each.grad is not None]
+        for each in weights:
             if each not in self.state:
                 self.state[each] = self.new_state(each)
-        states = [self.state[each] for each in moving]
-        if self.recipe.optimiser == "sgd":
-            self.sgd(moving, gradients, states)
-        else:
-            self.adam(moving, gradients, states)
+        states = [self.state[each] for each in weights]
+        update = self.sgd if self.recipe.optimiser == "sgd" else self.adam
+        update(weights, gradients, states)
 
     def new_state(self, weight: Tensor) -> dict[str, Tensor]:
         """What the optimiser remembers of a weight before its first step."""
@@ -136,12 +130,12 @@ class Optimiser:
             return {"momentum": torch.zeros_like(weight)} if self.recipe.momentum else {}
         return {"step": torch.zeros(()), "mean": torch.zeros_like(weight), "square": torch.zeros_like(weight)}
 
-    def adam(self, moving: list[Tensor], gradients: list[Tensor], states: list[dict[str, Tensor]]) -> None:
+    def adam(self, weights: list[Tensor], gradients: list[Tensor], states: list[dict[str, Tensor]]) -> None:
         """Adam, or AdamW."""
         from torch.optim.adam import adam
 
         adam(
-            moving,
+            weights,
             gradients,
             [each["mean"] for each in states],
             [each["square"] for each in states],
@@ -158,9 +152,9 @@ class Optimiser:
             decoupled_weight_decay=self.recipe.optimiser == "adamw",
         )
 
-    def sgd(self, moving: list[Tensor], gradients: list[Tensor], states: list[dict[str, Tensor]]) -> None:
+    def sgd(self, weights: list[Tensor], gradients: list[Tensor], states: list[dict[str, Tensor]]) -> None:
         """SGD with L2 decay and (heavy-ball) momentum, which starts from 0."""
-        for weight, gradient, state in zip(moving, gradients, states, strict=True):
+        for weight, gradient, state in zip(weights, gradients, states, strict=True):
             gradient.add_(weight, alpha=self.recipe.weight_decay)
             if "momentum" in state:
                 gradient = state["momentum"].mul_(self.recipe.momentum).add_(gradient)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,9 @@ from fedkt.errors import ConfigurationError
 from fedkt.models.base import Image
 from fedkt.models.neural.networks import Shape
 
+TensorKey = tuple[int, bytes, bytes]
+"""Rows and a scale: the tensor made of them is made once for all networks of a stack."""
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -22,6 +24,10 @@ class Scale:
 
     mean: NDArray[np.float64]
     deviation: NDArray[np.float64]
+
+    def key(self, X: Any) -> TensorKey:
+        """What the tensors of the same rows on the same scale have in common."""
+        return id(X), self.mean.tobytes(), self.deviation.tobytes()
 
 
 def flat_rows(X: Any) -> NDArray[Any]:
@@ -75,17 +81,3 @@ def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: str, dtype: 
     if image is None:
         return rows
     return rows.view(-1, *image).permute(0, 3, 1, 2).contiguous()
-
-
-@dataclass
-class TensorCache:
-    """Tensors made from rows that several networks of a stack look at, each made once."""
-
-    tensors: dict[tuple[int, bytes, bytes], Tensor] = field(default_factory=dict)
-
-    def tensor(self, X: Any, scale: Scale, make: Callable[[], Tensor]) -> Tensor:
-        """The tensor of these rows on this scale."""
-        key = (id(X), scale.mean.tobytes(), scale.deviation.tobytes())
-        if key not in self.tensors:
-            self.tensors[key] = make()
-        return self.tensors[key]

@@ -116,7 +116,7 @@ class Stack:
     def narrow(self, active: int) -> None:
         """Go on with the first `active` networks; the optimiser's state of these goes on with them."""
         leaves = {name: value[:active].detach().requires_grad_() for name, value in self.weights.items()}
-        optimiser = self.recipe.optimise(list(leaves.values()))
+        optimiser = Optimiser(list(leaves.values()), self.recipe)
         if self.optimiser is not None:
             for name, leaf in leaves.items():
                 before = self.optimiser.state.get(self.leaves[name], {})
@@ -187,15 +187,15 @@ class BatchStream:
 
     def __init__(self, training: Training, batch_size: int) -> None:
         self.epochs = batches(training.n_rows, batch_size, training.rng)
-        self.left: NDArray[np.int64] = np.empty((0, batch_size), dtype=np.int64)
+        self.rest: NDArray[np.int64] = np.empty((0, batch_size), dtype=np.int64)
 
     def take(self, count: int) -> NDArray[np.int64]:
         """The next `count` batches: (count, batch size), −1 where no row is left."""
-        parts = [self.left]
+        parts = [self.rest]
         while sum(map(len, parts)) < count:
             parts.append(next(self.epochs))
         queue = np.concatenate(parts)
-        self.left = queue[count:]
+        self.rest = queue[count:]
         return queue[:count]
 
 

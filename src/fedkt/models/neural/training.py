@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedkt.errors import ConfigurationError, ModelError
-from fedkt.models.neural.recipe import Correction, Recipe, batches
+from fedkt.models.neural.recipe import Correction, Optimiser, Recipe, batches
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> 
     module = training.module
     module.train()
     weights = [each for each in module.parameters() if each.requires_grad]
-    optimiser = recipe.optimise(weights)
+    optimiser = Optimiser(weights, recipe)
     correction = GradientCorrection(training.correction, weights)
     has_batch_norm = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
     if has_batch_norm and training.n_rows == 1:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.accountant import check_accountants, check_delta, price
-from fedkt.privacy.mechanisms import calibrated_alone, noise_class
+from fedkt.privacy.mechanisms import noise_class
 from fedkt.privacy.noise import Noise
 from fedkt.privacy.price import Release, Unit
 
@@ -158,41 +158,3 @@ def noise_for_chance(mechanism: str, votes: Sequence[int], chance: float) -> Noi
         middle = math.sqrt(low * high)
         low, high = (middle, high) if chance_right(build(middle), votes) >= chance else (low, middle)
     return build(low)
-
-
-def best_mechanism(
-    *,
-    epsilon: float,
-    delta: float,
-    queries: int,
-    voters: int,
-    classes: int,
-    margin: int,
-    unit: Unit = "party",
-    abstentions: bool = False,
-    accountants: Iterable[str] | None = None,
-    mechanisms: Iterable[str] | None = None,
-) -> list[tuple[str, Noise, float]]:
-    """Each mechanism at its least noise for the budget, with its chance of the right label, best first.
-
-    The chance is that of a query whose winner is `margin` votes ahead of every other class: the hardest counts with
-    that margin, and a public figure. By default all noises are compared that an ε fixes entirely.
-    """
-    if not 0 < margin <= voters:
-        raise ConfigurationError(f"The margin is a number of votes from 1 to {voters} (the voters), got {margin!r}.")
-    votes = [margin] + [0] * (classes - 1)
-    found = []
-    for mechanism in calibrated_alone() if mechanisms is None else mechanisms:
-        noise = smallest_noise(
-            mechanism,
-            epsilon=epsilon,
-            delta=delta,
-            queries=queries,
-            voters=voters,
-            classes=classes,
-            unit=unit,
-            abstentions=abstentions,
-            accountants=accountants,
-        )
-        found.append((mechanism, noise, chance_right(noise, votes)))
-    return sorted(found, key=lambda each: -each[2])

@@ -88,8 +88,3 @@ def parse_noise(text: str) -> Noise:
                 f"The {each} of {name} noise is a number, got {part!r} in {text!r}. Write {form}."
             ) from None
     return noise(**scale)
-
-
-def noise_word(noise: Noise) -> str:
-    """The word that `parse_noise` reads this very noise from."""
-    return f"{noise.name}:{','.join(repr(float(each)).removesuffix('.0') for each in noise.scale.values())}"

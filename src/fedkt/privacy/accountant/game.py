@@ -109,21 +109,6 @@ def epsilon(release: Release, delta: float) -> float:
     return min(most, math.log(y_low + share * (y_high - y_low)) * (1 + 1e-12))
 
 
-def game_delta(release: Release, epsilon: float, *, step: float | None = None) -> float:
-    """An upper bound for δ at this ε, by the same game."""
-    if not applies(release):
-        return 1.0
-    if release.queries == 0:
-        return 0.0
-    step = fine_step(release) if step is None else step
-    values, lowest = game_values(release.noise, release.queries, release.voters, release.abstentions, step)
-    position = (-epsilon - lowest) / step
-    if position < 0:
-        return float(values[0])
-    index, weight = place(position, step)
-    return min(1.0, float((1 - weight) * values[index] + weight * values[index + 1]) * INFLATION)
-
-
 def fine_step(release: Release) -> float:
     """The grid step: so fine that a near tie moves over several points, but not too many points in all."""
     coins = coin_pairs(release.noise, release.voters, release.abstentions)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.calibration import calibrated, count_noise
+from fedkt.algorithms.calibration import count_noise, noise_for_epsilon
 from fedkt.bundle.manifest import Claim
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.live.claims import claim_of
@@ -81,8 +81,8 @@ def test_it_is_calibrated_the_way_that_is_safer_for_it():
     short = noise.rounded()
     assert len(f"{short.precision:.10g}".lstrip("0.").replace(".", "")) <= 5
     assert noise.precision * (1 - 1e-4) <= short.precision <= noise.precision
-    figures = {"level": "L2", "queries": 10, "partitions": 1, "subsets": 25, "classes": 2, "parties": 3}
-    assert calibrated("steady", epsilon=2, delta=DELTA, **figures) == noise
+    fedkt = FedKT("tree", level="L2", queries=10, partitions=1, subsets=25)
+    assert noise_for_epsilon(fedkt, "steady", epsilon=2, delta=DELTA, public_rows=10, classes=2, parties=3) == noise
     assert "steady" in calibrated_alone()
 
 
@@ -198,11 +198,11 @@ def test_a_word_that_names_no_noise_is_refused_with_what_to_write(word, reason):
 def test_every_noise_states_its_facts(noise):
     assert noise.about
     assert "\n" not in noise.about
-    assert set(noise.safer_if_larger) | set(noise.safer_if_smaller) | set(noise.given()) == set(noise.scale)
+    assert set(noise.safer_if_larger) | set(noise.safer_if_smaller) | set(noise.fixed_parameters()) == set(noise.scale)
     draws = noise.labels(np.tile([40, 40], (2_000, 1)), np.random.default_rng(5))
     assert set(draws[draws >= 0]) == {0, 1}
     for name in noise.scale:
-        if name in noise.given():
+        if name in noise.fixed_parameters():
             continue
         factor = 1.1 if name in noise.safer_if_larger else 1 / 1.1
         safer = make_noise(noise.name, {**noise.scale, name: noise.scale[name] * factor})

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from fedkt.algorithms.voting import VOTINGS
 from fedkt.bundle.signing import check_public_key
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
-from fedkt.privacy.ledger import known_level
+from fedkt.privacy.ledger import require_level
 
 MAX_CLASSES = 10_000
 MAX_PARTIES = 10_000
@@ -69,8 +70,6 @@ def _known_model(name: str) -> str:
 
 
 def _known_voting(voting: str) -> str:
-    from fedkt.algorithms.voting import VOTINGS
-
     if voting not in VOTINGS:
         raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(VOTINGS)}")
     return voting
@@ -86,7 +85,7 @@ def _public_key(text: str) -> str:
 
 Family = Annotated[str, AfterValidator(_known_model)]
 PartyName = Annotated[str, AfterValidator(_safe_name)]
-Level = Annotated[str, AfterValidator(known_level)]
+Level = Annotated[str, AfterValidator(require_level)]
 VotingName = Annotated[str, AfterValidator(_known_voting)]
 PublicKey = Annotated[str, AfterValidator(_public_key)]
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]

@@ -18,7 +18,7 @@ from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import privacy_table, rounded_budget
-from fedkt.privacy.ledger import known_level
+from fedkt.privacy.ledger import require_level
 from fedkt.system.files import open_plain
 
 FORMAT = 1
@@ -53,7 +53,7 @@ def make_plan(
     delta and budget (by default what one run costs). `rows` are the most that a party may say it has, for expert
     voting. `settings` are teacher, student, final, epochs, seed and min_parties.
     """
-    known_level(level)
+    require_level(level)
     check_members(parties, keys=keys or {}, rows=rows or {})
     table = read_unlabelled(public, label, others=(*categorical, *ignore))
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
@@ -66,7 +66,7 @@ def make_plan(
         public_rows=table.n_rows,
         classes=len(classes),
         parties=len(parties),
-        counts=rule.class_counts,
+        voting=rule,
         **shape,
     )
     values: dict[str, Any] = {

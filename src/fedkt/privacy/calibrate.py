@@ -105,14 +105,14 @@ def most_queries(
     """The largest number of queries whose price is at most ε (0 where not even one is, never above `limit`)."""
     delta, names = check_delta(delta), check_accountants(accountants)
 
-    def largest(known: int, use: tuple[str, ...]) -> int:
+    def largest(start: int, use: tuple[str, ...]) -> int:
         """The largest number that fits, given one that does."""
 
         def fits(queries: int) -> bool:
             release = Release(noise, queries, voters, classes, unit, abstentions=abstentions)
             return price(release, delta, accountants=use).epsilon <= epsilon
 
-        low, step = known, max(1, known // 8)
+        low, step = start, max(1, start // 8)
         while low < limit and fits(min(limit, low + step)):
             low, step = min(limit, low + step), 2 * step
         high = min(limit + 1, low + step)
@@ -122,8 +122,8 @@ def most_queries(
         return low
 
     quick = tuple(name for name in names if name not in SLOW)
-    known = largest(0, quick) if quick else 0
-    return largest(known, names) if quick != names else known
+    start = largest(0, quick) if quick else 0
+    return largest(start, names) if quick != names else start
 
 
 def chance_right(noise: Noise, votes: Sequence[int]) -> float:

@@ -120,8 +120,8 @@ class GaussianCounts(Gaussian):
 
     def counts(self, numbers: ArrayLike, rng: Source) -> tuple[int, ...]:
         """The noisy counts, rounded, and none below zero: what is done to noisy numbers costs nothing."""
-        known = np.asarray(numbers, dtype=np.float64)
-        noisy = known + rng.normal(0.0, self.sigma, known.shape)
+        true = np.asarray(numbers, dtype=np.float64)
+        noisy = true + rng.normal(0.0, self.sigma, true.shape)
         return tuple(int(each) for each in np.maximum(np.rint(noisy), 0))
 
     def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:

@@ -32,8 +32,8 @@ def check_kind(path: Path, text: bytes) -> None:
     if BEGINNING.startswith(start) or not start.strip(b"\0"):
         return
     beside = path.with_name(f"{path.name}.ledger")
-    meant = f" Did you mean {beside}?" if beside.is_file() else ""
-    raise PrivacyError(f"{path} is not a ledger: line 1 is no entry of one. Nothing in it is touched.{meant}")
+    hint = f" Did you mean {beside}?" if beside.is_file() else ""
+    raise PrivacyError(f"{path} is not a ledger: line 1 is no entry of one. Nothing in it is touched.{hint}")
 
 
 def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> tuple[list[Entry], int, str]:
@@ -96,8 +96,8 @@ def read_head(path: Path, head: Path) -> tuple[int, str]:
 def read_bytes(path: Path, limit: int) -> bytes:
     """The file's bytes, none where it does not exist; refused where it is longer, no plain file or has two names."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise PrivacyError(f"{path} is not a plain file with one name, so it is not used as a ledger.")
         text = read_at_most(path, limit)
     except FileNotFoundError:

@@ -171,8 +171,8 @@ class LedgerFile:
         ends = whole_runs(self.path, entries)
         if ends[-1] > len(entries) and count <= ends[-2]:
             # Of a run that was written in part nothing was released.
-            there, wanted = len(entries) - ends[-2], ends.pop() - ends[-1]
-            interrupted = interrupted or f"{there} of {wanted} entries that belong together are there"
+            present, together = len(entries) - ends[-2], ends.pop() - ends[-1]
+            interrupted = interrupted or f"{present} of {together} entries that belong together are there"
             entries = entries[: ends[-1]]
             end = sum(len(each.line) for each in entries)
         if count not in ends[-2:]:

@@ -113,10 +113,10 @@ def fine_step(release: Release) -> float:
     """The grid step: so fine that a near tie moves over several points, but not too many points in all."""
     coins = coin_pairs(release.noise, release.voters, release.abstentions)
     tie = nearest_tie(coins)
-    told = math.log(coins.p_zero[tie]) - math.log(max(coins.q_zero[tie], UNDERFLOW))
+    loss = math.log(coins.p_zero[tie]) - math.log(max(coins.q_zero[tie], UNDERFLOW))
     most = release.queries * largest_loss(coins)
     width = reach_of(release.noise, release.queries, largest_loss(coins)) + min(ABOVE, most)
-    return min(STEP, max(told / STEPS_OF_A_TIE, width / MOST_POINTS, LEAST_STEP))
+    return min(STEP, max(loss / STEPS_OF_A_TIE, width / MOST_POINTS, LEAST_STEP))
 
 
 def reach_of(noise: Noise, queries: int, largest: float) -> float:
@@ -143,11 +143,11 @@ def game_values(noise: Noise, queries: int, voters: int, abstentions: bool, step
         (move(p_one, q_one, step), move(p_zero, q_zero, step))
         for p_one, q_one, p_zero, q_zero in zip(coins.p_one, coins.q_one, coins.p_zero, coins.q_zero, strict=True)
     ]
-    for asked in range(1, queries + 1):
+    for query in range(1, queries + 1):
         values = one_query(values, moves, step)
-        if asked * largest < -lowest:
-            beyond = math.floor((-asked * largest - lowest) / step - 1e-6) + 1
-            values[:beyond] = np.minimum(values[:beyond], asked * UNDERFLOW)
+        if query * largest < -lowest:
+            beyond = math.floor((-query * largest - lowest) / step - 1e-6) + 1
+            values[:beyond] = np.minimum(values[:beyond], query * UNDERFLOW)
     values.setflags(write=False)
     return values, lowest
 

@@ -93,9 +93,7 @@ class Plan(Part):
             )
         unknown = [name for name in self.models.parties if name not in self.names]
         if unknown:
-            raise ValueError(
-                f"models.parties: {unknown[0]!r} is not a party. The parties are: {', '.join(self.names)}"
-            )
+            raise ValueError(f"models.parties: {unknown[0]!r} is not a party. The parties are: {', '.join(self.names)}")
         keys = [as_key(each) for each in self.classes]
         if len(set(keys)) != len(keys):
             raise ValueError(

@@ -26,7 +26,7 @@ BRANCH = re.compile(r"\[|^(str|int|float)$|^constrained-")
 
 def faults_of(reason: ValidationError) -> list[tuple[str, str, str]]:
     """Key, kind and words of each fault; the branches of a choice are told as one."""
-    found: dict[str, tuple[str, list[str], Any]] = {}
+    by_key: dict[str, tuple[str, list[str], Any]] = {}
     for fault in reason.errors(include_url=False):
         # Entries with a fault are not counted: a list of them is not short as well.
         if fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"]:
@@ -35,15 +35,15 @@ def faults_of(reason: ValidationError) -> list[tuple[str, str, str]]:
         message = fault["msg"].removeprefix("Value error, ").removesuffix(".")
         if fault["type"] == "too_short":
             message = f"at least {fault['ctx']['min_length']} are needed"
-        kind, messages, _ = found.setdefault(key, (fault["type"], [], fault["input"]))
+        kind, messages, _ = by_key.setdefault(key, (fault["type"], [], fault["input"]))
         if message not in messages:
             messages.append(message.removeprefix("Input should be ") if messages else message)
-    told = []
-    for key, (kind, messages, given) in found.items():
-        got = repr(given)
-        shown = f" (got {got[:100]}{'…' * (len(got) > 100)})" if key else ""
-        told.append((key, kind, " or ".join(messages) + shown))
-    return told
+    faults = []
+    for key, (kind, messages, value) in by_key.items():
+        got = repr(value)
+        ending = f" (got {got[:100]}{'…' * (len(got) > 100)})" if key else ""
+        faults.append((key, kind, " or ".join(messages) + ending))
+    return faults
 
 
 def key_of(places: Sequence[int | str]) -> str:

@@ -58,7 +58,7 @@ def make_plan(
     table = read_unlabelled(public, label, others=(*categorical, *ignore))
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
     models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
-    rule = known_voting(voting)
+    rule = new_voting(voting)
     shape = check_shape(rule, level, partitions, subsets)
     noise = privacy_table(
         privacy or {},
@@ -104,7 +104,7 @@ def read_unlabelled(public: str | Path, label: str, *, others: Sequence[str]) ->
     return table
 
 
-def known_voting(name: str) -> Voting:
+def new_voting(name: str) -> Voting:
     """The voting of a new plan."""
     try:
         return make_voting(name)
@@ -180,7 +180,7 @@ def parse_plan(data: bytes, source: str) -> Plan:
 
 def validate_plan(values: dict[str, Any], source: str) -> Plan:
     """The plan with these values, each of them checked."""
-    level, voting = str(values.get("level", "L0")), named_voting(values)
+    level, voting = str(values.get("level", "L0")), default_voting(values)
     values.setdefault("partitions", voting.partitions(level))
     values.setdefault("subsets", voting.subsets(level))
     try:
@@ -194,7 +194,7 @@ def validate_plan(values: dict[str, Any], source: str) -> Plan:
         raise PlanError(_fault_words(reason, source)) from reason
 
 
-def named_voting(values: dict[str, Any]) -> Voting:
+def default_voting(values: dict[str, Any]) -> Voting:
     """The voting that a plan names, for its defaults; one that there is not is refused with all other faults."""
     name = values.get("voting", Consistent.name)
     return VOTINGS[name]() if isinstance(name, str) and name in VOTINGS else Consistent()

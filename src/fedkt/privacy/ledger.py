@@ -102,7 +102,7 @@ class Ledger:
     ) -> tuple[int, ...]:
         """A party's rows of each class with noise, once the release is priced, covered and written down."""
         noise = release.noise
-        if not isinstance(noise, GaussianCounts):
+        if noise.for_votes or not isinstance(noise, GaussianCounts):
             raise PrivacyError(f"{noise.name} is noise for votes, not for released counts. Nothing was counted.")
         self._reserve(release, noise_seed)
         self.releases.append(release)

@@ -162,22 +162,22 @@ class BackgroundLesson(SoftLesson):
         labels = np.concatenate([party.y, np.full(self.n_public, self.n_outputs - 1)])
         tasks = []
         for number in range(FOLDS):
-            seen = np.sort(np.concatenate([fold for place, fold in enumerate(self.folds) if place != number]))
-            some = np.concatenate([np.arange(own), own + seen])
+            others = np.sort(np.concatenate([fold for place, fold in enumerate(self.folds) if place != number]))
+            some = np.concatenate([np.arange(own), own + others])
             rng, who = party.rng(0, TEACH, number), f"Party {party.name!r}, teacher {number + 1}"
             tasks.append(TrainingTask(self.roles.teacher, rows, labels[some], rng, some, who))
         return tasks
 
     def distributions(self, teachers: Sequence[FittedModel]) -> Matrix:
         """What the teachers say of the public rows, each of those that it has not seen."""
-        found = np.zeros((self.n_public, self.n_outputs))
+        distributions = np.zeros((self.n_public, self.n_outputs))
         for number, (fold, teacher) in enumerate(zip(self.folds, teachers, strict=True)):
             if len(fold):
                 answer = self.ask(number, teacher, take_rows(self.party.public, fold))
                 # As if it had learned all public rows as background, not only those of the other folds.
                 answer[:, -1] *= self.n_public / max(self.n_public - len(fold), 1)
-                found[fold] = answer
-        return normalise_rows(found)
+                distributions[fold] = answer
+        return normalise_rows(distributions)
 
 
 def check_family(party: Party, own: Roles) -> None:

@@ -151,15 +151,15 @@ class Expert(Voting):
     ) -> Matrix:
         """What the parties say together about each public row."""
         counts = class_counts(voting)
-        believed = [
+        posteriors = [
             opinion if bundle.has_probabilities else doubt(opinion, own)
             for opinion, bundle, own in zip(opinions, voting, normalise_rows(counts), strict=True)
         ]
-        scores = pooled_posterior(believed, shares_of(counts))
+        scores = pooled_posterior(posteriors, shares_of(counts))
         note_bare_classes(server, voting)
         note_weights(server, voting, counts, "says it has")
         if fedkt.level == "L0":
-            note_misfits(server, voting, believed, counts, scores)
+            note_misfits(server, voting, posteriors, counts, scores)
         return scores
 
 

@@ -119,7 +119,9 @@ def cut_by_identity(identities: Sequence[str], subsets: int, key: bytes) -> list
 
     The rows of a subset stand in the order of their hashes: where a record stood in its file decides nothing.
     """
-    hashes = np.array([identity_hash(each, key) for each in identities], dtype=np.uint64)
+    # 64 bits: the remainder by any number of subsets is even to within one in 10¹⁴.
+    digests = (hashlib.blake2b(each.encode(), digest_size=8, key=key).digest() for each in identities)
+    hashes = np.array([int.from_bytes(each, "big") for each in digests], dtype=np.uint64)
     # Stable, so that rows of one identity keep their order.
     order = np.argsort(hashes, kind="stable")
     home = (hashes[order] % np.uint64(subsets)).astype(np.int64)
@@ -129,12 +131,6 @@ def cut_by_identity(identities: Sequence[str], subsets: int, key: bytes) -> list
 def cut_key(seed: int, partition: int) -> bytes:
     """The key of one partition's cut: every partition cuts anew."""
     return hashlib.sha256(f"fedkt cut {seed} {partition}".encode()).digest()
-
-
-def identity_hash(identity: str, key: bytes) -> int:
-    """64 bits of a keyed hash."""
-    # 64 bits: the remainder by any number of subsets is even to within one in 10¹⁴.
-    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8, key=key).digest(), "big")
 
 
 def fit_roles_to_rows(roles: Roles, side: Party | Server) -> Roles:

@@ -73,7 +73,7 @@ def _check_manifest(manifest: Manifest, expected: Expected, who: str) -> None:
             f"{who} reads rows of {manifest.n_features} columns; the agreed rows have {expected.n_features}."
         )
     check_names_and_shapes(manifest.arrays, expected.arrays, who)
-    _check_counts(manifest.counts, len(expected.classes), wanted=expected.counts, who=who)
+    _check_counts(manifest.counts, len(expected.classes), expected=expected.counts, who=who)
 
 
 def _model_from(data: bytes, name: str, place: int, party: str, expected: Expected, limits: Limits, who: str) -> Model:
@@ -109,9 +109,9 @@ def peek(
     return opened.manifest
 
 
-def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, wanted: bool, who: str) -> None:
+def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, expected: bool, who: str) -> None:
     """Class counts are there where they are wanted and nowhere else, and there is one for each class."""
-    if not wanted:
+    if not expected:
         if counts is not None:
             raise BundleError(f"{who} tells how many rows of each class its party has, which nobody asked for.")
         return

@@ -51,31 +51,31 @@ def key_of(places: Sequence[int | str]) -> str:
     return ".".join(str(part) for part in places if not BRANCH.search(str(part)))
 
 
-def _safe_name(name: str) -> str:
+def _check_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError("a party's name has 1 to 64 letters, digits, - or _, and starts with a letter or digit")
     return name
 
 
-def _printable(text: str) -> str:
+def _check_printable(text: str) -> str:
     if not printable(text):
         raise ValueError("control characters have no place in a plan")
     return text
 
 
-def _known_model(name: str) -> str:
+def _check_model(name: str) -> str:
     if name not in MODELS:
         raise ValueError(f"there is no model {name!r}. Choose one of: {', '.join(MODELS)}")
     return name
 
 
-def _known_voting(voting: str) -> str:
+def _check_voting(voting: str) -> str:
     if voting not in VOTINGS:
         raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(VOTINGS)}")
     return voting
 
 
-def _public_key(text: str) -> str:
+def _check_key(text: str) -> str:
     try:
         check_public_key(text)
     except ConfigurationError as reason:
@@ -83,12 +83,12 @@ def _public_key(text: str) -> str:
     return text
 
 
-Family = Annotated[str, AfterValidator(_known_model)]
-PartyName = Annotated[str, AfterValidator(_safe_name)]
+Family = Annotated[str, AfterValidator(_check_model)]
+PartyName = Annotated[str, AfterValidator(_check_name)]
 Level = Annotated[str, AfterValidator(require_level)]
-VotingName = Annotated[str, AfterValidator(_known_voting)]
-PublicKey = Annotated[str, AfterValidator(_public_key)]
-Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+VotingName = Annotated[str, AfterValidator(_check_voting)]
+PublicKey = Annotated[str, AfterValidator(_check_key)]
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_printable)]
 Class = Text | Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 

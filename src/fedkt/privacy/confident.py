@@ -57,15 +57,15 @@ class ConfidentGaussian(Noise):
         cls, amount: float, *, queries: int = 1, fixed: Mapping[str, float] | None = None
     ) -> ConfidentGaussian:
         """The noise of a given threshold and cap whose answers have σ = amount, and tests that cost the same in all."""
-        known = fixed or {}
-        if set(known) != set(cls.fixed_parameters()):
+        values = fixed or {}
+        if set(values) != set(cls.fixed_parameters()):
             raise ConfigurationError(
                 f"{cls.name} noise is calibrated for a given `threshold` and number of `answers`; "
-                f"got {', '.join(sorted(known)) or 'neither'}. Give both (--threshold and --answers)."
+                f"got {', '.join(sorted(values)) or 'neither'}. Give both (--threshold and --answers)."
             )
         # Tests and answers then cost the same: k/σ_test² = 2·answers/σ².
-        ratio = math.sqrt(queries / (2 * min(queries, known["answers"])))
-        return cls(**{**known, "sigma": amount, "sigma_test": amount * ratio})  # type: ignore[arg-type]
+        ratio = math.sqrt(queries / (2 * min(queries, values["answers"])))
+        return cls(**{**values, "sigma": amount, "sigma_test": amount * ratio})  # type: ignore[arg-type]
 
     @property
     def spread(self) -> float:

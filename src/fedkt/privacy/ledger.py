@@ -85,7 +85,6 @@ class Ledger:
         charged again.
         """
         self._reserve(release, noise_seed)
-        self.releases.append(release)
         labels = release.noise.labels(self._count(count, release.queries, release.voters, release.classes), rng)
         self._hold(release, noise_seed, labels)
         return labels
@@ -105,7 +104,6 @@ class Ledger:
         if noise.for_votes or not isinstance(noise, GaussianCounts):
             raise PrivacyError(f"{noise.name} is noise for votes, not for released counts. Nothing was counted.")
         self._reserve(release, noise_seed)
-        self.releases.append(release)
         numbers = np.asarray(count())
         if numbers.shape != (release.classes,):
             raise PrivacyError(f"Asked for the counts of {release.classes} classes, counted {numbers.shape}.")
@@ -132,12 +130,12 @@ class Ledger:
                     f"{rounded_up(cost)} at delta {self.delta:g}, the budget is {limit:g}. Nothing was counted. Ask "
                     "fewer queries or add more noise."
                 )
-            return
-        self.file.refresh()
-        before = self.file.spent(who=self.owner, plan=self.plan)
-        if noise_seed is not None and any(entry.is_same(spending) for entry in before):
-            return
-        reserve(self.file, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
+        else:
+            self.file.refresh()
+            before = self.file.spent(who=self.owner, plan=self.plan)
+            if noise_seed is None or not any(entry.is_same(spending) for entry in before):
+                reserve(self.file, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
+        self.releases.append(release)
 
     def _hold(self, release: Release, noise_seed: int | None, output: Labels) -> None:
         if noise_seed is not None and self.hold is not None:

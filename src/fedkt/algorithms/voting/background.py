@@ -13,7 +13,7 @@ the half that the other has seen. The student learns what they say as it is: a d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -92,14 +92,8 @@ class Background(Expert):
 
     def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
         """What the party sends: its student, which knows one class more."""
-        return Bundle(
-            students.sender,
-            students.classes,
-            students.models,
-            soft=True,
-            calibrated=self.calibrated(fedkt, party.model),
-            background_class=True,
-        )
+        calibrated = self.calibrated(fedkt, party.model)
+        return replace(students, soft=True, calibrated=calibrated, background_class=True)
 
     def ask(self, students: Students) -> list[Any]:
         """What each of one party's students says of the rows; one that only names a class does not vote."""

@@ -100,10 +100,6 @@ class Voting(ABC):
         """t where nobody chose it: noise needs many teachers; without it one had better see all rows."""
         return 1 if level == "L0" else 5
 
-    def n_outputs(self, n_classes: int) -> int:
-        """How many classes a student tells apart."""
-        return n_classes + self.background_class
-
     def check(self, *, level: str, partitions: int, subsets: int) -> None:
         """Refuse, in words, settings that do not go with this voting."""
         if level not in self.levels:

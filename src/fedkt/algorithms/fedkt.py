@@ -178,20 +178,21 @@ class FedKT(Algorithm):
 
     def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
-        self.check()
         public_rows = count_rows(party.public)
         releases: Sequence[Release | None] = [None] * self.partitions
-        if self.level == "L2":
+        if self.level != "L2":
+            self.check()
+            if len(party.y) < self.subsets:
+                party.diary.say(
+                    f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
+                    f"it uses {len(party.y)} subsets of one row."
+                )
+        else:
             releases = self.releases(public_rows=public_rows, classes=len(party.classes), parties=1)
             # Before a row is looked at: what would let more than the noise depend on a record.
             check_records(self.adjacency, party.ids, party.name)
             refuse_early_stopping(own.teacher)
             try_on_public_rows(own.teacher, party)
-        elif len(party.y) < self.subsets:
-            party.diary.say(
-                f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
-                f"it uses {len(party.y)} subsets of one row."
-            )
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(public_rows)
         plain = [

@@ -32,7 +32,7 @@ def canonical(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
-def whole_number(what: str, value: Any, least: int) -> int:
+def number_at_least(what: str, value: Any, least: int) -> int:
     """The value as an int, refused unless it is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MAX_COUNT:
         raise PrivacyError(f"{what} must be a whole number of at least {least}, got {str(value)[:80]}.")
@@ -122,7 +122,7 @@ def release_from(figures: Mapping[str, Any]) -> Release:
         raise PrivacyError(f"scale must map at most 16 names to numbers, got {str(scale)[:80]}.")
     scale = {line_of_text("a name in scale", name): finite(f"scale {name!r}", x) for name, x in scale.items()}
     least = {"queries": 0, "voters": 1, "classes": 2}
-    rest: dict[str, Any] = {what: whole_number(what, figures[what], least[what]) for what in least}
+    rest: dict[str, Any] = {what: number_at_least(what, figures[what], least[what]) for what in least}
     for what, choices in (("unit", get_args(Unit)), ("adjacency", get_args(Adjacency))):
         if figures[what] not in choices:
             raise PrivacyError(f"{what} must be one of {', '.join(choices)}; got {str(figures[what])[:80]!r}.")
@@ -186,7 +186,7 @@ class Entry(Spending):
         line_of_text("who", self.who)
         digest_or("plan", self.plan, "")
         for what in ("number", "together"):
-            object.__setattr__(self, what, whole_number(what, getattr(self, what), 1))
+            object.__setattr__(self, what, number_at_least(what, getattr(self, what), 1))
         line_of_text("time", self.time)
         digest_or("previous", self.previous, FIRST)
         digest_or("digest", self.digest, FIRST)

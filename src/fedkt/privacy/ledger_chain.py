@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedkt.errors import PrivacyError
-from fedkt.privacy.entries import FIRST, Entry, canonical, digest_or, entry_from, whole_number
+from fedkt.privacy.entries import FIRST, Entry, canonical, digest_or, entry_from, number_at_least
 from fedkt.system.files import read_at_most
 
 MAX_LINE = 16 * 2**10
@@ -85,7 +85,7 @@ def read_head(path: Path, head: Path) -> tuple[int, str]:
         return 0, FIRST
     try:
         fields = json.loads(text.decode("ascii"))
-        count, digest = whole_number("count", fields["count"], 1), digest_or("digest", fields["digest"], FIRST)
+        count, digest = number_at_least("count", fields["count"], 1), digest_or("digest", fields["digest"], FIRST)
         if canonical({"count": count, "digest": digest}) + b"\n" != text:
             raise ValueError("not as it was written")
     except (ValueError, RecursionError, TypeError, KeyError, PrivacyError) as reason:

@@ -53,16 +53,16 @@ def open_under_plan(plan: str, data: bytes, source: str, keys: Mapping[str, str]
     A bundle of another plan may break many rules of this one, and is refused for what explains them all.
     """
     try:
-        opened = open_bundle(data, source, keys, bounds)
+        bundle = open_bundle(data, source, keys, bounds)
     except BundleError:
         foreign = read_refused_manifest(data, source, bounds)
         if foreign is None or foreign.plan == plan:
             raise
         manifest = foreign
     else:
-        manifest = opened.manifest
+        manifest = bundle.manifest
         if manifest.plan == plan:
-            return opened
+            return bundle
     raise BundleError(
         f"Bundle from {manifest.party!r} was made under plan {manifest.plan[:6] or '(none)'}; this server runs "
         f"{plan[:6] or '(none)'}. Send {manifest.party!r} the current plan.toml. (File: {source})"

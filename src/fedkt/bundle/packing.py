@@ -67,10 +67,10 @@ def _graphs(bundle: Bundle, check_rows: ArrayLike | None, n_features: int | None
             native = cast("FittedModel", model)
             rows = cast("ArrayLike", check_rows)
             convert = converter(soft=bundle.soft, must=bundle.background_class)
-            exchange = convert(native, n_features=width, n_classes=bundle.n_outputs, check_rows=rows)
+            onnx = convert(native, n_features=width, n_classes=bundle.n_outputs, check_rows=rows)
         except ModelError as reason:
             raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason
-        graphs.append(exchange.data)
+        graphs.append(onnx.data)
     return graphs, width
 
 

@@ -29,15 +29,15 @@ def unpack(data: bytes, *, source: str, expected: Expected, limits: Limits | Non
     # Count before content: what nobody agreed on is not unpacked, and a manifest needs room for what was agreed only.
     room = min(bounds.manifest_bytes, manifest_room(expected.classes, most, len(expected.arrays or {})))
     narrow = replace(bounds, models=most, manifest_bytes=room)
-    opened = open_under_plan(expected.plan, data, source, expected.keys, narrow)
-    manifest, who = opened.manifest, opened.who
+    bundle = open_under_plan(expected.plan, data, source, expected.keys, narrow)
+    manifest, who = bundle.manifest, bundle.who
     _check_manifest(manifest, expected, who)
     arrays = {
-        entry.name: array_from(entry, opened.read(f"arrays/{place}.bin"), who)
+        entry.name: array_from(entry, bundle.read(f"arrays/{place}.bin"), who)
         for place, entry in enumerate(manifest.arrays)
     }
     models = [
-        _model_from(opened.read(entry.name), entry.name, place, manifest.party, expected, bounds, who)
+        _model_from(bundle.read(entry.name), entry.name, place, manifest.party, expected, bounds, who)
         for place, entry in enumerate(manifest.files)
     ]
     return Bundle(
@@ -50,9 +50,9 @@ def unpack(data: bytes, *, source: str, expected: Expected, limits: Limits | Non
         manifest.counts,
         expected.soft,
         expected.background_class,
-        identity=opened.identity,
+        identity=bundle.identity,
         issue=manifest.issue or 0,
-        signed=opened.signed,
+        signed=bundle.signed,
     )
 
 
@@ -102,11 +102,11 @@ def peek(
     """What a bundle says it is: sizes, names, signature and, with `contents`, digests are checked, no more."""
     from fedkt.models.onnx_rules import Limits
 
-    opened = open_bundle(data, source, keys or {}, limits or Limits())
+    bundle = open_bundle(data, source, keys or {}, limits or Limits())
     if contents:
-        for name in opened.digests:
-            opened.read(name)
-    return opened.manifest
+        for name in bundle.digests:
+            bundle.read(name)
+    return bundle.manifest
 
 
 def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, expected: bool, who: str) -> None:

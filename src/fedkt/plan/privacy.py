@@ -83,8 +83,11 @@ def privacy_table(
         figures = {"public_rows": public_rows, "classes": classes, "parties": parties}
         noise = noise_for_epsilon(fedkt, table["mechanism"], epsilon=epsilon, delta=table["delta"], **figures)
         table["scale"] = dict(noise.scale)
-    counts = voting.count_noise(fedkt.with_noise(make_noise(table["mechanism"], table["scale"])), public_rows)
-    return table if counts is None else {**table, "count_sigma": counts.sigma}
+    if level == "L2" and voting.class_counts:
+        counts = voting.count_noise(fedkt.with_noise(make_noise(table["mechanism"], table["scale"])), public_rows)
+        assert counts is not None
+        table["count_sigma"] = counts.sigma
+    return table
 
 
 def rounded_budget(epsilon: float) -> float:

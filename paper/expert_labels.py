@@ -31,7 +31,7 @@ from fedkt.federation import Party, Server, run_parties, seed_for
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
 from fedkt.models.base import one_thread
-from fedkt.pooling import limit_label_drift, normalise_rows, pooled_posterior, pulled_to, shares_of
+from fedkt.pooling import limit_label_drift, normalise_rows, pooled_posterior, pull_to, shares_of
 from fedkt.system.files import write_atomically
 from fedkt.votes import winners
 
@@ -170,9 +170,9 @@ def right_labels(task: Task, seed: int) -> dict[str, float]:
         "never pulled back": right(untouched),
         "always pulled back": pooled_right(opinions, counts),
         "pulled back to what parties name on rows of their own": right(
-            pulled_to(untouched, named_shares(opinions, normalise_rows(untouched @ shares_of(counts).T)))
+            pull_to(untouched, named_shares(opinions, normalise_rows(untouched @ shares_of(counts).T)))
         ),
-        "pulled back to the parties' prior": right(pulled_to(untouched, counts.sum(axis=0) / counts.sum())),
+        "pulled back to the parties' prior": right(pull_to(untouched, counts.sum(axis=0) / counts.sum())),
         "counts rounded to powers of two": as_it_is(opinions, rounded),
         "one party boasts, mean": float(np.mean(fooled)),
         "one party boasts, worst": float(np.min(fooled)),

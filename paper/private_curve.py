@@ -20,7 +20,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from fedkt.algorithms.calibration import calibrated
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.calibration import noise_for_epsilon
 from fedkt.models.base import one_thread
 from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import Noise
@@ -50,16 +51,9 @@ QUICK_CHOICES = (Choice(40, None), Choice(40, "logistic"))
 @cache
 def noise_for(level: str, epsilon: float, queries: int, parties: int) -> Noise:
     """The smallest Gaussian noise that keeps ε."""
-    return calibrated(
-        "gaussian",
-        level=level,
-        epsilon=epsilon,
-        delta=DELTA,
-        queries=queries,
-        partitions=1,
-        subsets=SUBSETS[level],
-        classes=2,
-        parties=parties,
+    fedkt = FedKT(None, partitions=1, subsets=SUBSETS[level], level=level, queries=queries)
+    return noise_for_epsilon(
+        fedkt, "gaussian", epsilon=epsilon, delta=DELTA, public_rows=queries, classes=2, parties=parties
     )
 
 

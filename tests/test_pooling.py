@@ -37,7 +37,7 @@ def density_rows(values):
 @pytest.mark.parametrize("seed", range(4))
 def test_under_label_shift_the_fixed_point_is_the_pooled_posterior(seed, monkeypatch):
     counts, own, pooled = label_shift(seed)
-    monkeypatch.setattr("fedkt.pooling.SETTLED", 0.0)
+    monkeypatch.setattr("fedkt.pooling.CONVERGED", 0.0)
     monkeypatch.setattr("fedkt.pooling.MOST_ROUNDS", 5_000)
     monkeypatch.setattr("fedkt.pooling.BLOCK_VALUES", 2_000)
     found = pooled_posterior(own, shares_of(counts))

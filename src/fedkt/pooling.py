@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 Matrix = NDArray[np.float64]
 
 MOST_ROUNDS = 500
-SETTLED = 1e-4
+CONVERGED = 1e-4
 """The fixed point is reached when a step moves no probability by more."""
 BLOCK_VALUES = 2**22
 """Numbers of the parties' posteriors that are worked on at once."""
@@ -54,11 +54,11 @@ def shares_of(counts: ArrayLike) -> Matrix:
 
 def pooled_posterior(posteriors: Sequence[ArrayLike], shares: Matrix) -> Matrix:
     """The fixed point: what a model of the pooled rows would say, from what the parties' models say."""
-    said = [np.asarray(each, dtype=np.float32) for each in posteriors]
-    n_rows, n_classes = said[0].shape
-    step = max(1, BLOCK_VALUES // (len(said) * n_classes))
+    singles = [np.asarray(each, dtype=np.float32) for each in posteriors]
+    n_rows, n_classes = singles[0].shape
+    step = max(1, BLOCK_VALUES // (len(singles) * n_classes))
     blocks = [
-        fixed_point(np.stack([each[start : start + step] for each in said]).astype(np.float64), shares)
+        fixed_point(np.stack([each[start : start + step] for each in singles]).astype(np.float64), shares)
         for start in range(0, n_rows, step)
     ]
     return np.concatenate(blocks) if blocks else np.empty((0, n_classes))
@@ -70,7 +70,7 @@ def fixed_point(posteriors: Matrix, shares: Matrix) -> Matrix:
     for _ in range(MOST_ROUNDS):
         weights = normalise_rows(pooled @ shares.T)
         before, pooled = pooled, normalise_rows(np.einsum("mi,imk->mk", weights, posteriors))
-        if np.abs(pooled - before).max(initial=0.0) < SETTLED:
+        if np.abs(pooled - before).max(initial=0.0) < CONVERGED:
             break
     return pooled
 
@@ -130,25 +130,25 @@ def limit_label_drift(scores: Matrix) -> tuple[Matrix, float, float]:
     spoken_for = scores.max(axis=1, initial=0.0) > 0
     if not spoken_for.any():
         return scores, 0.0, 0.0
-    said = scores[spoken_for]
-    expected = expected_shares(said)
-    strayed, near = distance(label_shares(said), expected), pulled_to(said, expected)
-    left = distance(label_shares(near), expected)
-    if left >= strayed:
-        return scores, strayed, strayed
-    moved = scores.copy()
-    moved[spoken_for] = near
-    return moved, strayed, left
+    own = scores[spoken_for]
+    expected = expected_shares(own)
+    before, near = distance(label_shares(own), expected), pull_to(own, expected)
+    after = distance(label_shares(near), expected)
+    if after >= before:
+        return scores, before, before
+    result = scores.copy()
+    result[spoken_for] = near
+    return result, before, after
 
 
-def pulled_to(scores: Matrix, expected: Matrix) -> Matrix:
+def pull_to(scores: Matrix, expected: Matrix) -> Matrix:
     """The scores as they are where the shares of their labels are near enough, else moved until they just are."""
-    given = label_shares(scores)
-    strayed, allowed = distance(given, expected), tolerance_for(expected, len(scores))
-    return scores if strayed <= allowed else with_shares(scores, expected + allowed / strayed * (given - expected))
+    shares = label_shares(scores)
+    drift, most = distance(shares, expected), tolerance_for(expected, len(scores))
+    return scores if drift <= most else with_shares(scores, expected + most / drift * (shares - expected))
 
 
-def with_shares(scores: Matrix, wanted: Matrix) -> Matrix:
+def with_shares(scores: Matrix, target: Matrix) -> Matrix:
     """The scores with a factor for each class, so that the largest ones have these shares, as nearly as can be.
 
     A class of which nobody speaks on a row stays out of it. With two classes this is a cut between two rows. With more
@@ -157,14 +157,14 @@ def with_shares(scores: Matrix, wanted: Matrix) -> Matrix:
     with np.errstate(divide="ignore"):
         logs = np.log(scores)
     if scores.shape[1] == 2:
-        shift = np.array([0.0, -best_cut(logs[:, 1] - logs[:, 0], wanted[0], distance(label_shares(scores), wanted))])
+        shift = np.array([0.0, -best_cut(logs[:, 1] - logs[:, 0], target[0], distance(label_shares(scores), target))])
     else:
-        shift = sought_shift(logs, wanted)
-    moved = logs + shift
-    return normalise_rows(np.exp(moved - moved.max(axis=1, keepdims=True)))
+        shift = search_shift(logs, target)
+    logs = logs + shift
+    return normalise_rows(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-def best_cut(ratios: Matrix, wanted: float, nearest: float) -> float:
+def best_cut(ratios: Matrix, target: float, nearest: float) -> float:
     """Where to cut, so that this part of the rows lies below; 0, no cut at all, where none comes nearer than `nearest`.
 
     Rows of one ratio are never torn apart, and those on which only one class is spoken of (±∞) have no cut beyond them.
@@ -172,29 +172,29 @@ def best_cut(ratios: Matrix, wanted: float, nearest: float) -> float:
     values, counts = np.unique(ratios, return_counts=True)
     below = np.cumsum(counts) / len(ratios)
     between = [
-        (abs(below[place] - wanted), (values[place] + values[place + 1]) / 2)
+        (abs(below[place] - target), (values[place] + values[place + 1]) / 2)
         for place in range(len(values) - 1)
         if np.isfinite(values[place]) and np.isfinite(values[place + 1])
     ]
     finite = values[np.isfinite(values)]
     if len(finite):
         # Also all of the doubtful rows on one side.
-        between.append((abs(float(np.mean(ratios < finite[0])) - wanted), float(finite[0]) - 1.0))
-        between.append((abs(float(np.mean(ratios <= finite[-1])) - wanted), float(finite[-1]) + 1.0))
+        between.append((abs(float(np.mean(ratios < finite[0])) - target), float(finite[0]) - 1.0))
+        between.append((abs(float(np.mean(ratios <= finite[-1])) - target), float(finite[-1]) + 1.0))
     best = min(between, default=(np.inf, 0.0))
     return float(best[1]) if best[0] < nearest else 0.0
 
 
-def sought_shift(logs: Matrix, wanted: Matrix) -> Matrix:
+def search_shift(logs: Matrix, target: Matrix) -> Matrix:
     """What to add to each class's logarithm of scores; the best of many steps."""
     shift = best = np.zeros(logs.shape[1])
     nearest = np.inf
     smallest = 1.0 / len(logs)
     for step in range(MATCHING_STEPS):
         shares = label_shares(logs + shift)
-        if distance(shares, wanted) < nearest:
-            best, nearest = shift, distance(shares, wanted)
+        if distance(shares, target) < nearest:
+            best, nearest = shift, distance(shares, target)
         # Steps shrink: a class with few rows would otherwise swing between none and too many.
         pull = max(0.98**step, 0.02)
-        shift = shift + pull * (np.log(wanted + smallest) - np.log(shares + smallest))
+        shift = shift + pull * (np.log(target + smallest) - np.log(shares + smallest))
     return best

@@ -42,8 +42,8 @@ class Vote:
 
     def figures(self) -> dict[str, Any]:
         """What a report tells of the vote, as plain values: neither labels nor who was silent."""
-        known = {name: value for name, value in asdict(self).items() if name not in ("labels", "silent")}
-        return {name: value for name, value in known.items() if value is not None}
+        facts = {name: value for name, value in asdict(self).items() if name not in ("labels", "silent")}
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 def count_votes(predictions: ArrayLike, n_classes: int) -> Votes:
@@ -51,10 +51,10 @@ def count_votes(predictions: ArrayLike, n_classes: int) -> Votes:
 
     `predictions` has one row per model and one column per query. Anything outside 0 … n_classes − 1 is an abstention.
     """
-    chosen = np.atleast_2d(np.asarray(predictions))
-    votes = np.empty((chosen.shape[1], n_classes), dtype=np.int64)
+    classes = np.atleast_2d(np.asarray(predictions))
+    votes = np.empty((classes.shape[1], n_classes), dtype=np.int64)
     for label in range(n_classes):
-        votes[:, label] = (chosen == label).sum(axis=0)
+        votes[:, label] = (classes == label).sum(axis=0)
     return votes
 
 
@@ -68,8 +68,8 @@ def stand_in_vote(voter: int, queries: int, n_classes: int) -> Labels:
 
 def consistent_choice(predictions: ArrayLike) -> Labels:
     """The class on which all students of one party agree, NO_VOTE where they do not."""
-    chosen = np.atleast_2d(np.asarray(predictions, dtype=np.int64))
-    return np.where((chosen == chosen[0]).all(axis=0), chosen[0], NO_VOTE)
+    classes = np.atleast_2d(np.asarray(predictions, dtype=np.int64))
+    return np.where((classes == classes[0]).all(axis=0), classes[0], NO_VOTE)
 
 
 def consistent_votes(predictions_by_party: Iterable[ArrayLike], n_classes: int) -> Votes:
@@ -80,8 +80,8 @@ def consistent_votes(predictions_by_party: Iterable[ArrayLike], n_classes: int) 
     """
     votes: Votes | None = None
     for predictions in predictions_by_party:
-        counted = count_votes(consistent_choice(predictions), n_classes)
-        votes = counted if votes is None else np.add(votes, counted, out=votes)
+        more = count_votes(consistent_choice(predictions), n_classes)
+        votes = more if votes is None else np.add(votes, more, out=votes)
     if votes is None:
         raise ValueError("Votes need at least one party, got none.")
     return votes
@@ -105,5 +105,5 @@ def winners(votes: ArrayLike, rng: Coins) -> Labels:
     tied = counts == best
     # One draw for every query, also where there is no tie: the draws then do not depend on the votes.
     position = np.floor(rng.random(len(counts)) * tied.sum(axis=1)).astype(np.int64)
-    chosen = np.argmax(np.cumsum(tied, axis=1) > position[:, None], axis=1)
-    return np.where(best[:, 0] > 0, chosen, NO_VOTE).astype(np.int64)
+    classes = np.argmax(np.cumsum(tied, axis=1) > position[:, None], axis=1)
+    return np.where(best[:, 0] > 0, classes, NO_VOTE).astype(np.int64)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.calibration import calibrated, cautions
+from fedkt.algorithms.calibration import cautions, noise_for_epsilon
 from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.errors import ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, simulate
@@ -409,20 +409,10 @@ def test_noise_that_drowns_the_votes_of_a_party_is_warned_of(noise):
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gumbel"])
 @pytest.mark.parametrize("level", ["L1", "L2"])
 def test_calibrated_noise_keeps_its_promise_and_wastes_little(level, mechanism):
-    noise = calibrated(
-        mechanism,
-        level=level,
-        epsilon=2.0,
-        delta=1e-5,
-        queries=30,
-        partitions=1,
-        subsets=6,
-        classes=2,
-        parties=3,
-    )
-    found = FedKT("tree", level=level, noise=noise, queries=30, subsets=6).price(
-        public_rows=200, classes=2, parties=3, delta=1e-5
-    )
+    federation = {"public_rows": 200, "classes": 2, "parties": 3, "delta": 1e-5}
+    bare = FedKT("tree", level=level, queries=30, subsets=6)
+    noise = noise_for_epsilon(bare, mechanism, epsilon=2.0, **federation)
+    found = FedKT("tree", level=level, noise=noise, queries=30, subsets=6).price(**federation)
     assert 1.9 < found.epsilon <= 2.0
 
 

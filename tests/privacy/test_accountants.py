@@ -14,7 +14,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant import ACCOUNTANTS, gdp, moments, pld, price, pure, rdp
-from fedkt.privacy.accountant.together import merged, price_together
+from fedkt.privacy.accountant.together import merge_releases, price_together
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian
 from fedkt.privacy.gumbel import Gumbel
@@ -240,10 +240,10 @@ def test_a_rerun_costs_as_much_as_one_run_of_both_lengths():
 
 def test_merging_never_forgets_voters_or_abstentions():
     few, many = Release(Laplace(0.1), 5, 10, 2, "party"), Release(Laplace(0.1), 7, 50, 2, "party")
-    assert merged([few, many]) == [Release(Laplace(0.1), 12, 50, 2, "party", abstentions=True)]
-    assert merged([few, few]) == [Release(Laplace(0.1), 10, 10, 2, "party")]
-    assert len(merged([few, dataclasses.replace(few, classes=3)])) == 2
-    assert len(merged([release(CONFIDENT), release(CONFIDENT)])) == 2
+    assert merge_releases([few, many]) == [Release(Laplace(0.1), 12, 50, 2, "party", abstentions=True)]
+    assert merge_releases([few, few]) == [Release(Laplace(0.1), 10, 10, 2, "party")]
+    assert len(merge_releases([few, dataclasses.replace(few, classes=3)])) == 2
+    assert len(merge_releases([release(CONFIDENT), release(CONFIDENT)])) == 2
 
 
 def test_different_gaussian_releases_compose_as_one_gaussian():

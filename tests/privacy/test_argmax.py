@@ -120,20 +120,20 @@ def hill(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_known_supremum_is_certified_from_above_within_the_gap() -> None:
     found = argmax.supremum(hill, np.array([[0.0, 0.0, 5.0, 5.0]]), 1e-4)
-    assert 3 * (1 - 1e-4) < found.found <= 3 <= found.certified <= 3 * (1 + 1e-4)
+    assert 3 * (1 - 1e-4) < found.largest <= 3 <= found.certified <= 3 * (1 + 1e-4)
 
 
 def test_a_certificate_without_enough_boxes_is_still_above(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(argmax, "_MOST_BOXES", 20)
     found = argmax.supremum(hill, np.array([[0.0, 0.0, 5.0, 5.0]]), 1e-6)
-    assert found.found <= 3 < found.certified < math.inf
+    assert found.largest <= 3 < found.certified < math.inf
 
 
 @pytest.mark.parametrize(("order", "sigma"), SETTINGS)
 def test_the_certificate_is_close_to_what_was_found_and_below_the_noisy_counts(order: float, sigma: float) -> None:
     proven = argmax.certificate(order, sigma)
     assert proven is not None
-    assert proven.found <= proven.certified <= proven.found * (1 + 1.01 * argmax.GAP)
+    assert proven.largest <= proven.certified <= proven.largest * (1 + 1.01 * argmax.GAP)
     assert proven.certified < order / sigma**2
     assert argmax.rdp(order, sigma) == proven.certified
 
@@ -205,7 +205,7 @@ def test_more_noise_never_costs_more() -> None:
         for less, more in [(2.0, 2.02), (10.0, 11.0)]:
             low = argmax.certificate(order, more)
             if low is not None:
-                assert low.found <= argmax.rdp(order, less)
+                assert low.largest <= argmax.rdp(order, less)
 
 
 def test_orders_out_of_reach_fall_back_on_the_noisy_counts() -> None:

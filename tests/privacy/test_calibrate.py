@@ -5,7 +5,7 @@ import pytest
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.accountant import price
-from fedkt.privacy.calibrate import best_mechanism, chance_right, most_queries, noise_for_chance, smallest_noise
+from fedkt.privacy.calibrate import chance_right, most_queries, noise_for_chance, smallest_noise
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian
 from fedkt.privacy.gumbel import Gumbel
@@ -125,17 +125,3 @@ def test_prices_at_matched_utility_are_the_known_ones(votes, mechanism, accounta
     noise = noise_for_chance(mechanism, votes, 0.95)
     for queries, epsilon in expected.items():
         assert float(f"{cost(noise, queries, [accountant]):.3g}") == epsilon
-
-
-def test_the_best_mechanism_comes_first_and_every_one_fits_the_budget():
-    found = best_mechanism(epsilon=2, delta=DELTA, queries=40, voters=50, classes=2, margin=20, accountants=QUICK)
-    chances = [chance for _, _, chance in found]
-    assert chances == sorted(chances, reverse=True)
-    assert {name for name, _, _ in found} == {"laplace", "gaussian", "gumbel"}
-    assert all(cost(noise, 40) <= 2 for _, noise, _ in found)
-    assert all(chance == pytest.approx(float(noise.win_probability(20))) for _, noise, chance in found)
-
-
-def test_a_margin_no_vote_can_have_is_refused():
-    with pytest.raises(ConfigurationError, match="from 1 to 50"):
-        best_mechanism(epsilon=2, delta=DELTA, queries=40, voters=50, classes=2, margin=51)

@@ -13,6 +13,7 @@ import pytest
 
 from fedkt.errors import PrivacyError
 from fedkt.privacy import ledger_file as module
+from fedkt.privacy.entries import release_from
 from fedkt.privacy.ledger_file import FIRST, LedgerFile, Spending, reserve
 from fedkt.privacy.price import Release
 
@@ -29,11 +30,14 @@ FIELDS = {
     "adjacency": "replace-one",
     "abstentions": False,
 }
-SPENDING = Spending.read(FIELDS)
 
 
 def spending(**changes):
-    return Spending.read(FIELDS | changes)
+    fields = FIELDS | changes
+    return Spending(who=fields["who"], release=release_from(fields), plan=fields["plan"])
+
+
+SPENDING = spending()
 
 
 def ledger_of(folder, count):

@@ -154,8 +154,8 @@ def fitted_network(network: Any, server: Server, weights: Weights) -> FittedMode
     from fedkt.models.neural.ensemble import with_weights
 
     n_classes = len(server.classes)
-    made = with_weights(network, server.public, n_classes, weights)
-    return FittedModel(made, np.arange(n_classes), made.n_features_in_)
+    estimator = with_weights(network, server.public, n_classes, weights)
+    return FittedModel(estimator, np.arange(n_classes), estimator.n_features_in_)
 
 
 def weights_bundle(
@@ -168,20 +168,20 @@ def weights_bundle(
 
 def weights_in(bundle: Bundle, letter: str = "w") -> Weights:
     """The weights in a message, in the network's order."""
-    named = sorted(
+    arrays = sorted(
         (int(name[1:]), each) for name, each in bundle.arrays.items() if name[0] == letter and name[1:].isdecimal()
     )
-    return tuple(each for _, each in named)
+    return tuple(each for _, each in arrays)
 
 
 def average(bundles: Sequence[Bundle], letter: str = "w", *, by_rows: bool = True) -> Weights:
     """The mean of the parties' weights, each counted by its rows (or once)."""
     shares = np.array([float(bundle.arrays[ROWS][0]) if by_rows else 1.0 for bundle in bundles])
     shares /= shares.sum()
-    sent = [weights_in(bundle, letter) for bundle in bundles]
+    weights = [weights_in(bundle, letter) for bundle in bundles]
     return tuple(
         sum(share * np.asarray(each, dtype=np.float64) for share, each in zip(shares, layer, strict=True)).astype(
             layer[0].dtype
         )
-        for layer in zip(*sent, strict=True)
+        for layer in zip(*weights, strict=True)
     )

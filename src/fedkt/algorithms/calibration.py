@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy import UNITS, Noise, Price, Release, price_together
+from fedkt.privacy import Noise, Price
+from fedkt.privacy.accountant.together import merge_releases
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.mechanisms import USUAL, noise_class
-from fedkt.privacy.price import Adjacency, counts_release
+from fedkt.privacy.price import Adjacency
 from fedkt.privacy.statement import rounded_up
+
+if TYPE_CHECKING:
+    from fedkt.algorithms.fedkt import FedKT
 
 COUNTS_PART = 0.05
 """What noisy class counts cost beside the votes: this part of their μ²."""
@@ -30,9 +34,9 @@ USELESS_EPSILON = 10.0
 
 def check_adjacency(level: str, adjacency: str) -> None:
     """Refuse, in words, an adjacency that a level does not have."""
-    known = get_args(Adjacency)
-    if adjacency not in known:
-        raise ConfigurationError(f"There is no adjacency {adjacency!r}. Choose one of: {', '.join(known)}.")
+    if adjacency not in get_args(Adjacency):
+        choices = ", ".join(get_args(Adjacency))
+        raise ConfigurationError(f"There is no adjacency {adjacency!r}. Choose one of: {choices}.")
     if level != "L2" and adjacency != "replace-one":
         raise ConfigurationError(
             f"At level {level} a party's rows are replaced (adjacency replace-one): who the parties are, everybody "
@@ -50,58 +54,41 @@ def check_records(adjacency: str, ids: Sequence[str] | None, party: str) -> None
         )
 
 
-def calibrated(
-    mechanism: str,
-    *,
-    level: str,
-    epsilon: float,
-    delta: float,
-    queries: int,
-    partitions: int,
-    subsets: int,
-    classes: int,
-    parties: int,
-    counts: bool = False,
+def noise_for_epsilon(
+    fedkt: FedKT, mechanism: str, *, epsilon: float, delta: float, public_rows: int, classes: int, parties: int
 ) -> Noise:
-    """The smallest noise of a mechanism that keeps ε at a level, for every party.
+    """The smallest noise of a mechanism with which a private FedKT, its own noise yet to be found, keeps ε.
 
-    With `counts` (level L2) what is kept is the ε of the votes and of a party's noisy class counts together.
+    What is kept is the ε of all that it releases: of its votes, and at level L2 of class counts beside them.
     """
-    if noise_class(mechanism).given():
-        *most, last = (f"--{name.replace('_', '-')}" for name in noise_class(mechanism).parameters())
+    noise = noise_class(mechanism)
+    if noise.fixed_parameters():
+        *most, last = (f"--{name.replace('_', '-')}" for name in noise.parameters())
         raise ConfigurationError(
             f"{mechanism} has {NUMBERS[len(most) + 1]} parameters and is not calibrated to an epsilon. Give "
             f"{', '.join(most)} and {last}, or take {USUAL}."
         )
-    if level == "L1":
-        voters, asked, abstentions = parties, queries, True
-    else:
-        voters, asked, abstentions = subsets, partitions * queries, False
-
-    def smallest(budget: float) -> Noise:
-        return smallest_noise(
-            mechanism,
-            epsilon=budget,
-            delta=delta,
-            queries=asked,
-            voters=voters,
-            classes=classes,
-            unit=UNITS[level],
-            abstentions=abstentions,
-        )
-
-    noise = smallest(epsilon)
-    if not counts or level != "L2":
-        return noise
+    figures: dict[str, int] = {"public_rows": public_rows, "classes": classes, "parties": parties}
+    releases = fedkt.with_noise(noise.of_amount(1.0)).releases(**figures)
+    (votes,) = merge_releases([each for each in releases if each.noise.for_votes])
     target = epsilon
     for _ in range(MOST_TRIES):
-        beside = counts_release(count_noise(noise, asked), classes)
-        votes = Release(noise, asked, voters, classes, UNITS[level])
-        cost = price_together([votes, beside], delta, adaptive=True, first=2).epsilon
-        if cost <= epsilon:
-            return noise
-        target *= 0.999 * epsilon / cost
-        noise = smallest(target)
+        least = smallest_noise(
+            mechanism,
+            epsilon=target,
+            delta=delta,
+            queries=votes.queries,
+            voters=votes.voters,
+            classes=votes.classes,
+            unit=votes.unit,
+            abstentions=votes.abstentions,
+        )
+        price = fedkt.with_noise(least).price(**figures, delta=delta)
+        assert price is not None
+        if price.epsilon <= epsilon:
+            return least
+        # Class counts cost a little beside the votes.
+        target *= 0.999 * epsilon / price.epsilon
     raise ConfigurationError(f"No noise was found that keeps epsilon {epsilon:g} with class counts. Give its scale.")
 
 

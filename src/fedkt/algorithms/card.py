@@ -92,5 +92,5 @@ class Card:
 
     def build(self, model: Any, **settings: Any) -> Algorithm:
         """The algorithm with those of a run's settings that it takes; None leaves it its own default."""
-        chosen = {name: value for name, value in settings.items() if name in self.takes and value is not None}
-        return self.make(model, **chosen)
+        own = {name: value for name, value in settings.items() if name in self.takes and value is not None}
+        return self.make(model, **own)

@@ -10,9 +10,10 @@ the public rows by what the students say, as its voting has it (`algorithms/voti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -87,6 +88,12 @@ class FedKT(Algorithm):
     def name(self) -> str:
         """What commands and stored results call it."""
         return algorithm_name(self.voting)
+
+    def with_noise(self, noise: Noise) -> Self:
+        """The same with another noise."""
+        algorithm = copy(self)
+        algorithm.noise = noise
+        return algorithm
 
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is trained."""
@@ -166,40 +173,34 @@ class FedKT(Algorithm):
         Parties that share public rows and a model share its scale, which is measured on these rows.
         """
         alike = {(id(party.public), id(party.model)): party for party in parties}
-        made = {key: fit_roles_to_rows(self.voting.roles_for(self, party.model), party) for key, party in alike.items()}
-        return [made[id(party.public), id(party.model)] for party in parties]
+        own = {key: fit_roles_to_rows(self.voting.roles_for(self, party.model), party) for key, party in alike.items()}
+        return [own[id(party.public), id(party.model)] for party in parties]
 
     def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
-        releases = self.party_releases(party)
-        if self.level == "L2":
-            self.check_records(party, own.teacher)
-        elif len(party.y) < self.subsets:
-            party.diary.say(
-                f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
-                f"it uses {len(party.y)} subsets of one row."
-            )
+        public_rows = count_rows(party.public)
+        releases: Sequence[Release | None] = [None] * self.partitions
+        if self.level != "L2":
+            self.check()
+            if len(party.y) < self.subsets:
+                party.diary.say(
+                    f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
+                    f"it uses {len(party.y)} subsets of one row."
+                )
+        else:
+            releases = self.releases(public_rows=public_rows, classes=len(party.classes), parties=1)
+            # Before a row is looked at: what would let more than the noise depend on a record.
+            check_records(self.adjacency, party.ids, party.name)
+            refuse_early_stopping(own.teacher)
+            try_on_public_rows(own.teacher, party)
         # At L1 students see every public row; it is the server that asks only some.
-        queries = None if self.level == "L1" else self.query_rows(count_rows(party.public))
+        queries = None if self.level == "L1" else self.query_rows(public_rows)
         plain = [
             Lesson(party, partition, own, self.subsets, releases[partition], queries)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
         return self.voting.lessons(self, plain)
-
-    def party_releases(self, party: Party) -> Sequence[Release | None]:
-        """What leaves with noise in each of a party's lessons; None where the bare labels leave."""
-        if self.level == "L2":
-            return self.releases(public_rows=count_rows(party.public), classes=len(party.classes), parties=1)
-        self.check()
-        return [None] * self.partitions
-
-    def check_records(self, party: Party, teacher: Any) -> None:
-        """Refuse, before level L2 looks at a row, what would let more than the noise depend on a record."""
-        check_records(self.adjacency, party.ids, party.name)
-        refuse_early_stopping(teacher)
-        try_on_public_rows(teacher, party)
 
     def message(self, party: Party) -> Bundle:
         """What the party sends: its finished students, and what the voting has it tell."""

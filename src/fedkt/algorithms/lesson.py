@@ -86,7 +86,8 @@ class Lesson:
         party = self.party
         if self.release is None:
             return cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
-        identities = positions(len(party.y)) if party.ids is None else party.ids
+        # Rows without identities of their own have their places in the file.
+        identities = list(map(str, range(len(party.y)))) if party.ids is None else party.ids
         return cut_by_identity(identities, self.subsets, cut_key(party.seed, self.partition))
 
     @property
@@ -118,7 +119,9 @@ def cut_by_identity(identities: Sequence[str], subsets: int, key: bytes) -> list
 
     The rows of a subset stand in the order of their hashes: where a record stood in its file decides nothing.
     """
-    hashes = np.array([identity_hash(each, key) for each in identities], dtype=np.uint64)
+    # 64 bits: the remainder by any number of subsets is even to within one in 10¹⁴.
+    digests = (hashlib.blake2b(each.encode(), digest_size=8, key=key).digest() for each in identities)
+    hashes = np.array([int.from_bytes(each, "big") for each in digests], dtype=np.uint64)
     # Stable, so that rows of one identity keep their order.
     order = np.argsort(hashes, kind="stable")
     home = (hashes[order] % np.uint64(subsets)).astype(np.int64)
@@ -130,23 +133,13 @@ def cut_key(seed: int, partition: int) -> bytes:
     return hashlib.sha256(f"fedkt cut {seed} {partition}".encode()).digest()
 
 
-def positions(n_rows: int) -> list[str]:
-    """Identities of rows that have none of their own: the place of each in its file."""
-    return [str(place) for place in range(n_rows)]
-
-
-def identity_hash(identity: str, key: bytes) -> int:
-    """64 bits of a keyed hash."""
-    # 64 bits: the remainder by any number of subsets is even to within one in 10¹⁴.
-    return int.from_bytes(hashlib.blake2b(identity.encode(), digest_size=8, key=key).digest(), "big")
-
-
 def fit_roles_to_rows(roles: Roles, side: Party | Server) -> Roles:
     """The roles as this side's rows ask for."""
-    named = (roles.teacher, roles.student, roles.final)
-    once = {id(role): role for role in named}
-    made = {key: fit_to_rows(role, side.public, side.image) for key, role in once.items()}
-    return Roles(*(made[id(role)] for role in named))
+    parts = (roles.teacher, roles.student, roles.final)
+    # A role that several play is made once.
+    once = {id(role): role for role in parts}
+    ready = {key: fit_to_rows(role, side.public, side.image) for key, role in once.items()}
+    return Roles(*(ready[id(role)] for role in parts))
 
 
 def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[FittedModel]:

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
+from fedkt.pooling import shares_of
 
 Weights = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -87,7 +88,7 @@ def match(
     A weight to a neuron that a party does not have counts as observed, and as 0, as in the published experiments.
     `rng` decides the order of the parties in each sweep.
     """
-    layers = checked(networks)
+    layers = check_networks(networks)
     prior.check()
     n_outputs = len(layers[0][-1])
     shares = np.ones((len(layers), n_outputs)) if class_counts is None else class_shares(class_counts, layers)
@@ -203,8 +204,8 @@ def cheapest(cost: Floats, n_atoms: int) -> Places:
     """The column of each row at the least total cost (the Hungarian algorithm), new atoms in the order of the rows."""
     from scipy.optimize import linear_sum_assignment
 
-    _, chosen = linear_sum_assignment(cost)
-    places: Places = chosen.astype(np.int64)
+    _, columns = linear_sum_assignment(cost)
+    places: Places = columns.astype(np.int64)
     new = places >= n_atoms
     places[new] = n_atoms + np.arange(new.sum())
     return places
@@ -226,17 +227,16 @@ def in_order(rows: Floats, places: Places, width: int) -> Floats:
 def class_shares(class_counts: ArrayLike, layers: Sequence[Sequence[Floats]]) -> Floats:
     """The part of each class's rows that each party holds; equal parts where nobody holds any."""
     counts = np.asarray(class_counts, dtype=np.float64)
-    wanted = (len(layers), len(layers[0][-1]))
-    if counts.shape != wanted or not np.isfinite(counts).all() or (counts < 0).any():
+    shape = (len(layers), len(layers[0][-1]))
+    if counts.shape != shape or not np.isfinite(counts).all() or (counts < 0).any():
         raise ConfigurationError(
-            f"class_counts must be the rows per class of each party, of shape {wanted} (parties, classes) and not "
+            f"class_counts must be the rows per class of each party, of shape {shape} (parties, classes) and not "
             f"negative, got shape {counts.shape}."
         )
-    total = counts.sum(axis=0)
-    return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / len(layers))
+    return shares_of(counts)
 
 
-def checked(networks: Sequence[Sequence[Weights]]) -> list[list[Floats]]:
+def check_networks(networks: Sequence[Sequence[Weights]]) -> list[list[Floats]]:
     """The networks in double precision, if they can be matched."""
     if not networks:
         raise ConfigurationError("There is no network to match.")

@@ -49,8 +49,8 @@ class PFNM(Averaging):
         from fedkt.models.neural.networks import Perceptron, network
 
         module = as_estimator(self.model).module
-        made = network(module)
-        if not isinstance(made, Perceptron) or not made.hidden:
+        perceptron = network(module)
+        if not isinstance(perceptron, Perceptron) or not perceptron.hidden:
             raise UnsuitedModel(
                 f"PFNM matches the hidden neurons of perceptrons; the network {module!r} is none, or has none. Choose "
                 "mlp, or another method: fedavg, fedprox, scaffold and feddf take any network."

@@ -88,8 +88,8 @@ class Scaffold(Averaging):
 
     def own_control(self, party: Party, broadcast: Bundle) -> Weights:
         """c_i, zeros before the party first took part."""
-        kept: Weights | None = party.shelf.get(CONTROL)
-        return tuple(np.zeros_like(each) for each in weights_in(broadcast, "c")) if kept is None else kept
+        control: Weights | None = party.shelf.get(CONTROL)
+        return tuple(np.zeros_like(each) for each in weights_in(broadcast, "c")) if control is None else control
 
     def message(self, party: Party, broadcast: Bundle, model: FittedModel) -> Bundle:
         """y_i − x and c_i⁺ − c_i; the party keeps c_i⁺."""
@@ -101,16 +101,16 @@ class Scaffold(Averaging):
             for mine, common, before, after in zip(c_i, c, x, trained, strict=True)
         )
         party.shelf[CONTROL] = new
-        moved = [after - before for before, after in zip(x, trained, strict=True)]
+        steps = [after - before for before, after in zip(x, trained, strict=True)]
         changed = controls([after - before for before, after in zip(c_i, new, strict=True)])
-        return weights_bundle(party.name, party, moved, changed)
+        return weights_bundle(party.name, party, steps, changed)
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """x + η_g · mean of what the parties moved; c + |S|/N · mean of what their control variates changed."""
         assert server.last is not None
         x, c = weights_in(server.last), weights_in(server.last, "c")
-        moved, changed = average(bundles, by_rows=False), average(bundles, "c", by_rows=False)
-        weights = [each + self.global_rate * step for each, step in zip(x, moved, strict=True)]
+        steps, changed = average(bundles, by_rows=False), average(bundles, "c", by_rows=False)
+        weights = [each + self.global_rate * step for each, step in zip(x, steps, strict=True)]
         share = len(bundles) / (server.parties or len(bundles))
         common = [each + share * step for each, step in zip(c, changed, strict=True)]
         return weights_bundle("server", server, weights, controls(common))

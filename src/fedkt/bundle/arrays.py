@@ -35,19 +35,19 @@ def check_names_and_shapes(
     entries: Sequence[ArrayEntry], expected: Mapping[str, tuple[int, ...]] | None, who: str
 ) -> None:
     """Nothing, if these are exactly the expected arrays; otherwise a BundleError that names the first that is not."""
-    wanted = {name: tuple(shape) for name, shape in (expected or {}).items()}
-    if entries and not wanted:
-        raise BundleError(f"{who} holds arrays ({_listed(entry.name for entry in entries)}), but none are expected.")
+    shapes = {name: tuple(shape) for name, shape in (expected or {}).items()}
+    if entries and not shapes:
+        raise BundleError(f"{who} holds arrays ({_names(entry.name for entry in entries)}), but none are expected.")
     for entry in entries:
-        if entry.name not in wanted:
-            raise BundleError(f"{who} holds an array {entry.name!r} that is not expected. Expected: {_listed(wanted)}.")
-        if entry.shape != wanted[entry.name]:
+        if entry.name not in shapes:
+            raise BundleError(f"{who} holds an array {entry.name!r} that is not expected. Expected: {_names(shapes)}.")
+        if entry.shape != shapes[entry.name]:
             raise BundleError(
-                f"{who}: the array {entry.name!r} has the shape {entry.shape}, but {wanted[entry.name]} was agreed on."
+                f"{who}: the array {entry.name!r} has the shape {entry.shape}, but {shapes[entry.name]} was agreed on."
             )
-    missing = wanted.keys() - {entry.name for entry in entries}
+    missing = shapes.keys() - {entry.name for entry in entries}
     if missing:
-        raise BundleError(f"{who}: arrays are missing: {_listed(sorted(missing))}.")
+        raise BundleError(f"{who}: arrays are missing: {_names(sorted(missing))}.")
 
 
 def array_from(entry: ArrayEntry, content: bytes, who: str) -> NDArray[Any]:
@@ -82,7 +82,7 @@ def _finite(array: NDArray[Any]) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names(names: Iterable[str]) -> str:
     """The first names, for a message that stays short."""
-    known = list(names)
-    return ", ".join(known[:5]) + (f", … ({len(known)} in all)" if len(known) > 5 else "")
+    words = list(names)
+    return ", ".join(words[:5]) + (f", … ({len(words)} in all)" if len(words) > 5 else "")

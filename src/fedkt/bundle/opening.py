@@ -53,16 +53,16 @@ def open_under_plan(plan: str, data: bytes, source: str, keys: Mapping[str, str]
     A bundle of another plan may break many rules of this one, and is refused for what explains them all.
     """
     try:
-        found = open_bundle(data, source, keys, bounds)
+        bundle = open_bundle(data, source, keys, bounds)
     except BundleError:
-        refused = read_refused_manifest(data, source, bounds)
-        if refused is None or refused.plan == plan:
+        foreign = read_refused_manifest(data, source, bounds)
+        if foreign is None or foreign.plan == plan:
             raise
-        manifest = refused
+        manifest = foreign
     else:
-        manifest = found.manifest
+        manifest = bundle.manifest
         if manifest.plan == plan:
-            return found
+            return bundle
     raise BundleError(
         f"Bundle from {manifest.party!r} was made under plan {manifest.plan[:6] or '(none)'}; this server runs "
         f"{plan[:6] or '(none)'}. Send {manifest.party!r} the current plan.toml. (File: {source})"

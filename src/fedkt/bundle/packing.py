@@ -43,8 +43,8 @@ def pack(
         for place, data in enumerate(graphs)
     ]
     arrays = array_members(bundle.arrays, bundle.sender)
-    described = [entry for entry, _ in arrays]
-    text = _manifest_text(bundle, width, files, described, claim if claim is not None else bundle.claim)
+    entries = [entry for entry, _ in arrays]
+    text = _manifest_text(bundle, width, files, entries, claim if claim is not None else bundle.claim)
     members = [(MANIFEST, text)]
     if key is not None:
         members.append((SIGNATURE, key.sign(text)))
@@ -67,10 +67,10 @@ def _graphs(bundle: Bundle, check_rows: ArrayLike | None, n_features: int | None
             native = cast("FittedModel", model)
             rows = cast("ArrayLike", check_rows)
             convert = converter(soft=bundle.soft, must=bundle.background_class)
-            converted = convert(native, n_features=width, n_classes=bundle.n_outputs, check_rows=rows)
+            onnx = convert(native, n_features=width, n_classes=bundle.n_outputs, check_rows=rows)
         except ModelError as reason:
             raise ModelError(f"Model {place} of {bundle.sender!r} cannot be sent: {reason}") from reason
-        graphs.append(converted.data)
+        graphs.append(onnx.data)
     return graphs, width
 
 

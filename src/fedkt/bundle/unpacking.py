@@ -29,15 +29,15 @@ def unpack(data: bytes, *, source: str, expected: Expected, limits: Limits | Non
     # Count before content: what nobody agreed on is not unpacked, and a manifest needs room for what was agreed only.
     room = min(bounds.manifest_bytes, manifest_room(expected.classes, most, len(expected.arrays or {})))
     narrow = replace(bounds, models=most, manifest_bytes=room)
-    found = open_under_plan(expected.plan, data, source, expected.keys, narrow)
-    manifest, who = found.manifest, found.who
+    bundle = open_under_plan(expected.plan, data, source, expected.keys, narrow)
+    manifest, who = bundle.manifest, bundle.who
     _check_manifest(manifest, expected, who)
     arrays = {
-        entry.name: array_from(entry, found.read(f"arrays/{place}.bin"), who)
+        entry.name: array_from(entry, bundle.read(f"arrays/{place}.bin"), who)
         for place, entry in enumerate(manifest.arrays)
     }
     models = [
-        _checked_model(found.read(entry.name), entry.name, place, manifest.party, expected, bounds, who)
+        _model_from(bundle.read(entry.name), entry.name, place, manifest.party, expected, bounds, who)
         for place, entry in enumerate(manifest.files)
     ]
     return Bundle(
@@ -50,9 +50,9 @@ def unpack(data: bytes, *, source: str, expected: Expected, limits: Limits | Non
         manifest.counts,
         expected.soft,
         expected.background_class,
-        identity=found.identity,
+        identity=bundle.identity,
         issue=manifest.issue or 0,
-        signed=found.signed,
+        signed=bundle.signed,
     )
 
 
@@ -73,12 +73,10 @@ def _check_manifest(manifest: Manifest, expected: Expected, who: str) -> None:
             f"{who} reads rows of {manifest.n_features} columns; the agreed rows have {expected.n_features}."
         )
     check_names_and_shapes(manifest.arrays, expected.arrays, who)
-    _check_counts(manifest.counts, len(expected.classes), wanted=expected.counts, who=who)
+    _check_counts(manifest.counts, len(expected.classes), expected=expected.counts, who=who)
 
 
-def _checked_model(
-    data: bytes, name: str, place: int, party: str, expected: Expected, limits: Limits, who: str
-) -> Model:
+def _model_from(data: bytes, name: str, place: int, party: str, expected: Expected, limits: Limits, who: str) -> Model:
     """A received model, which is built of the graph that was checked."""
     from fedkt.models.exchange import OnnxModel
     from fedkt.models.onnx_rules import check_graph
@@ -104,16 +102,16 @@ def peek(
     """What a bundle says it is: sizes, names, signature and, with `contents`, digests are checked, no more."""
     from fedkt.models.onnx_rules import Limits
 
-    found = open_bundle(data, source, keys or {}, limits or Limits())
+    bundle = open_bundle(data, source, keys or {}, limits or Limits())
     if contents:
-        for name in found.digests:
-            found.read(name)
-    return found.manifest
+        for name in bundle.digests:
+            bundle.read(name)
+    return bundle.manifest
 
 
-def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, wanted: bool, who: str) -> None:
+def _check_counts(counts: tuple[int, ...] | None, n_classes: int, *, expected: bool, who: str) -> None:
     """Class counts are there where they are wanted and nowhere else, and there is one for each class."""
-    if not wanted:
+    if not expected:
         if counts is not None:
             raise BundleError(f"{who} tells how many rows of each class its party has, which nobody asked for.")
         return

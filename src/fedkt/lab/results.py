@@ -13,7 +13,7 @@ import numpy as np
 from fedkt.errors import DataError
 from fedkt.lab.setting import said
 from fedkt.report import Report, mean_and_spread
-from fedkt.system.files import named
+from fedkt.system.files import name_in_errors
 from fedkt.system.locks import once_free
 
 
@@ -53,7 +53,7 @@ def read_report(values: dict[str, Any]) -> Report:
 def append_line(results: Path, entry: dict[str, Any]) -> None:
     """Add one line; a cut-off last line of an earlier run is ended first so that it cannot spoil this one."""
     # What another process is writing right now would look cut off.
-    with once_free(lock_of(results)), named(results):
+    with once_free(lock_of(results)), name_in_errors(results):
         existing = results.read_bytes() if results.exists() else b""
         if existing and not existing.endswith(b"\n"):
             results.write_bytes(existing[: existing.rfind(b"\n") + 1])

@@ -18,7 +18,7 @@ from fedkt.bundle import Bundle, pack
 from fedkt.errors import DataError
 from fedkt.federation import Checkpoint, Round
 from fedkt.report import RunLog
-from fedkt.system.files import named, write_atomically
+from fedkt.system.files import name_in_errors, write_atomically
 
 LOG = "told"
 """The entry of reached.json that holds the log of the rounds that are done."""
@@ -86,7 +86,7 @@ class Rounds:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"round-{checkpoint.rounds}.npz"
-        with named(path), path.open("wb") as file:
+        with name_in_errors(path), path.open("wb") as file:
             np.savez(file, allow_pickle=False, **checkpoint_arrays(checkpoint))
         state = {
             "rounds": checkpoint.rounds,

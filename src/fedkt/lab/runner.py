@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx
-from fedkt.algorithms.calibration import calibrated, cautions
-from fedkt.algorithms.fedkt import number_of_queries
-from fedkt.algorithms.voting import make_voting
+from fedkt.algorithms.calibration import cautions, noise_for_epsilon
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
@@ -27,7 +25,7 @@ from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Noise, Statement, make_noise, statement
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
-from fedkt.privacy.ledger import known_level
+from fedkt.privacy.ledger import require_level
 from fedkt.privacy.mechanisms import USUAL
 from fedkt.report import Report, RunLog, accuracies, build_report, run_log
 from fedkt.system.parallel import Progress, cpu_clock
@@ -235,24 +233,28 @@ def data_dependent(outcome: Outcome, setting: Setting) -> Diagnostic:
 
 def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     """The noise a setting names, or the smallest one that keeps its ε."""
-    known_level(setting.level)
+    require_level(setting.level)
     if setting.level == "L0":
         return None
     if setting.epsilon is None:
         return make_noise(setting.mechanism, dict(setting.scale)) if setting.mechanism else None
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
-    return calibrated(
+    return noise_for_epsilon(
+        FedKT(
+            None,
+            voting=setting.algorithm,
+            partitions=setting.partitions,
+            subsets=setting.subsets,
+            level=setting.level,
+            queries=setting.queries,
+        ),
         setting.mechanism or USUAL,
-        level=setting.level,
         epsilon=setting.epsilon,
         delta=setting.delta,
-        queries=number_of_queries(setting.queries, len(data.X_public)),
-        partitions=setting.partitions or 1,
-        subsets=setting.subsets or 5,
+        public_rows=len(data.X_public),
         classes=len(data.classes),
         parties=parties,
-        counts=make_voting(setting.algorithm).class_counts,
     )
 
 

@@ -17,7 +17,7 @@ from fedkt.live.arrivals import Arrival, judge, proven_sender, rank_by_party
 from fedkt.live.mailbox import Mailbox, MailboxEntry, bundle_name
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
-from fedkt.system.files import shown_name
+from fedkt.system.files import printable_name
 
 POLL_SECONDS = 0.5
 MOST_LOOKS = 8
@@ -104,7 +104,7 @@ class Inbox:
         data = fetch(self.mailbox, entry.name, self.limits)
         if isinstance(data, Arrival):
             return None, data
-        name = shown_name(entry.name)
+        name = printable_name(entry.name)
         arrival = self._refuse_flood(data, name) or judge(self.plan, data, name, self.limits)
         if arrival.bundle is not None and arrival.party is not None:
             before = self.bundles.get(arrival.party)
@@ -149,7 +149,7 @@ def look(plan: Plan, mailbox: Mailbox, name: str, limits: Limits | None = None) 
     """One entry, checked from the outside in; a refusal is an answer, not an error."""
     limits = limits or limits_for(plan)
     data = fetch(mailbox, name, limits)
-    return data if isinstance(data, Arrival) else judge(plan, data, shown_name(name), limits)
+    return data if isinstance(data, Arrival) else judge(plan, data, printable_name(name), limits)
 
 
 def fetch(mailbox: Mailbox, name: str, limits: Limits) -> bytes | Arrival:
@@ -157,11 +157,11 @@ def fetch(mailbox: Mailbox, name: str, limits: Limits) -> bytes | Arrival:
     try:
         data = mailbox.read(name, limits.bundle_bytes)
     except OSError as reason:
-        return Arrival(shown_name(name), None, f"it cannot be read: {reason.strerror or reason}.")
+        return Arrival(printable_name(name), None, f"it cannot be read: {reason.strerror or reason}.")
     if data is not None:
         return data
     most = f"{limits.bundle_bytes:,} bytes that a party may send{limits.advice}"
-    return Arrival(shown_name(name), None, f"it is larger than the {most}.")
+    return Arrival(printable_name(name), None, f"it is larger than the {most}.")
 
 
 def ignored_entries(mailbox: Mailbox, parties: Sequence[str]) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def ignored_entries(mailbox: Mailbox, parties: Sequence[str]) -> tuple[str, ...]
         count += 1
         if len(notes) < MOST_WORDS:
             why = entry.ignored or f"no more than {MOST_FILES:,} files are"
-            notes.append(f"{shown_name(entry.name)} in {mailbox} was not looked at: {why}.")
+            notes.append(f"{printable_name(entry.name)} in {mailbox} was not looked at: {why}.")
     more = [f"{count - MOST_WORDS} more files in {mailbox} were not looked at."] if count > MOST_WORDS else []
     return (*sorted(notes), *more)
 

@@ -15,7 +15,7 @@ from fedkt.live.inbox import limits_for
 from fedkt.live.mailbox import Mailbox
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
-from fedkt.system.files import shown_name
+from fedkt.system.files import printable_name
 
 
 def describe_file(
@@ -74,7 +74,7 @@ def describe_bundle(data: bytes, name: str, place: str, plan: Plan | None) -> di
     if manifest.claim is not None:
         facts["claim"] = manifest.claim.model_dump(exclude_none=True)
     if plan is not None:
-        verdict = judge(plan, data, shown_name(name), limits_for(plan)).reason
+        verdict = judge(plan, data, printable_name(name), limits_for(plan)).reason
         facts |= {"accepted": not verdict, "verdict": verdict or "the server would count it"}
     if manifest.counts is not None:
         facts["counts"] = manifest.counts

@@ -7,17 +7,21 @@ import json
 from collections import Counter
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.calibration import check_adjacency
+from fedkt.algorithms.fedkt import number_of_queries
+from fedkt.algorithms.voting import Voting, make_voting
 from fedkt.bundle import Expected
 from fedkt.data.images import folder_digest, image_shape, labels_file
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
-from fedkt.models.catalogue import MODELS
+from fedkt.models.catalogue import MODELS, trained_for
 from fedkt.plan.parts import (
     MAX_CLASSES,
     MAX_PARTIES,
@@ -30,13 +34,9 @@ from fedkt.plan.parts import (
     Text,
     VotingName,
 )
-from fedkt.plan.privacy import Privacy, rounded_budget, run_price, run_releases
+from fedkt.plan.privacy import Privacy, rounded_budget
+from fedkt.privacy import Price, Release
 from fedkt.system.files import open_plain
-
-if TYPE_CHECKING:
-    from fedkt.algorithms import FedKT
-    from fedkt.algorithms.voting import Voting
-    from fedkt.privacy import Price, Release
 
 
 class Plan(Part):
@@ -64,7 +64,7 @@ class Plan(Part):
     """The agreed columns and label, fitted on the public rows."""
 
     @model_validator(mode="after")
-    def _checked(self) -> Plan:
+    def _check(self) -> Plan:
         if self.level == "L0" and self.privacy is not None:
             raise ValueError("privacy: level L0 adds no noise. Remove the [privacy] table, or choose level L1 or L2")
         if self.level != "L0" and self.privacy is None:
@@ -75,8 +75,6 @@ class Plan(Part):
         voting = self.voting_rule
         voting.check(level=self.level, partitions=self.partitions, subsets=self.subsets)
         if self.privacy is not None:
-            from fedkt.algorithms.calibration import check_adjacency
-
             check_adjacency(self.level, self.privacy.adjacency)
         noisy_counts = self.level == "L2" and voting.class_counts
         if self.privacy is not None and (self.privacy.count_sigma is not None) != noisy_counts:
@@ -86,8 +84,6 @@ class Plan(Part):
             raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
         self._check_families()
         if self.privacy is not None:
-            from fedkt.algorithms.fedkt import number_of_queries
-
             number_of_queries(self.privacy.queries, self.public.rows)
         # On some file systems North.fedkt and north.fedkt are the same file.
         twice = [name for name, count in Counter(name.casefold() for name in self.names).items() if count > 1]
@@ -95,9 +91,9 @@ class Plan(Part):
             raise ValueError(
                 f"parties: {', '.join(map(repr, twice))} is named more than once (upper case is no difference)"
             )
-        strange = [name for name in self.models.parties if name not in self.names]
-        if strange:
-            raise ValueError(f"models.parties: {strange[0]!r} is not a party. The parties are: {', '.join(self.names)}")
+        unknown = [name for name in self.models.parties if name not in self.names]
+        if unknown:
+            raise ValueError(f"models.parties: {unknown[0]!r} is not a party. The parties are: {', '.join(self.names)}")
         keys = [as_key(each) for each in self.classes]
         if len(set(keys)) != len(keys):
             raise ValueError(
@@ -111,15 +107,15 @@ class Plan(Part):
 
     def _check_families(self) -> None:
         """Refuse families that cannot do what the plan asks of them: somebody would find out when it trains."""
-        chosen = self.models
-        studying = {chosen.student or chosen.default, chosen.teacher, *chosen.parties.values()}
+        models = self.models
+        studying = {models.student or models.default, models.teacher, *models.parties.values()}
         mute = sorted(name for name, each in MODELS.items() if name in studying and not each.probabilities)
         if self.voting_rule.background_class and mute:
             raise ValueError(
                 f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
                 "another family, or another voting"
             )
-        used = {chosen.default, chosen.final, *studying}
+        used = {models.default, models.final, *studying}
         blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
         if blind and self.image is None:
             raise ValueError(
@@ -140,22 +136,22 @@ class Plan(Part):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of what the plan says; comments, layout and the order of keys do not count."""
-        said = self.model_dump(mode="json", by_alias=True)
+        values = self.model_dump(mode="json", by_alias=True)
         if self.privacy is None:
             # A plan without noise says what it said before there was any.
-            del said["privacy"]
+            del values["privacy"]
         elif self.privacy.count_sigma is None:
-            del said["privacy"]["count_sigma"]
+            del values["privacy"]["count_sigma"]
         if self.voting == "consistent":
             # The paper's own voting goes without saying.
-            del said["voting"]
-        for member in said["parties"]:
+            del values["voting"]
+        for member in values["parties"]:
             if member["rows"] is None:
                 del member["rows"]
         if self.models.epochs is None:
             # Nor does one without networks say anything about them.
-            del said["models"]["epochs"]
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+            del values["models"]["epochs"]
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -168,19 +164,18 @@ class Plan(Part):
 
     def price(self) -> Price | None:
         """What one run costs the server (L1), or every party (L2)."""
-        return run_price(self)
+        if self.privacy is None:
+            return None
+        return self.algorithm().price(**self.public_figures, delta=self.privacy.delta)
 
     def algorithm(self) -> FedKT:
         """FedKT as agreed."""
-        from fedkt.algorithms import FedKT
-        from fedkt.models.catalogue import trained_for
-
-        chosen, private = self.models, self.privacy
+        models, private = self.models, self.privacy
         return FedKT(
-            trained_for(chosen.default, chosen.epochs),
-            teacher=trained_for(chosen.teacher, chosen.epochs),
-            student=trained_for(chosen.student, chosen.epochs),
-            final=trained_for(chosen.final, chosen.epochs),
+            trained_for(models.default, models.epochs),
+            teacher=trained_for(models.teacher, models.epochs),
+            student=trained_for(models.student, models.epochs),
+            final=trained_for(models.final, models.epochs),
             voting=self.voting_rule,
             partitions=self.partitions,
             subsets=self.subsets,
@@ -193,8 +188,6 @@ class Plan(Part):
     @cached_property
     def voting_rule(self) -> Voting:
         """The agreed voting: its facts, its party half and its server half."""
-        from fedkt.algorithms.voting import make_voting
-
         return make_voting(
             self.voting,
             count_sigma=None if self.privacy is None else self.privacy.count_sigma,
@@ -219,12 +212,15 @@ class Plan(Part):
     @property
     def releases(self) -> tuple[Release, ...]:
         """All that one run of the server (L1), or of each party (L2), releases with noise."""
-        return run_releases(self)
+        return () if self.privacy is None else self.algorithm().releases(**self.public_figures)
+
+    @property
+    def public_figures(self) -> dict[str, int]:
+        """What a price is computed from, besides the noise and the votes that it is for."""
+        return {"public_rows": self.public.rows, "classes": len(self.classes), "parties": len(self.parties)}
 
     def own_model(self, name: str) -> Any:
         """The model that a party uses instead of the default, None where it follows the default."""
-        from fedkt.models.catalogue import trained_for
-
         return trained_for(self.models.parties.get(name), self.models.epochs)
 
     def calibrated(self, name: str) -> bool:

@@ -58,9 +58,9 @@ def check_text(text: str, source: str) -> None:
             )
 
 
-def check_lengths(said: dict[str, Any], source: str) -> None:
+def check_lengths(values: dict[str, Any], source: str) -> None:
     """Refuses tables and lists that are longer than any in a plan."""
-    waiting: list[tuple[str, Any]] = [("", said)]
+    waiting: list[tuple[str, Any]] = [("", values)]
     while waiting:
         key, value = waiting.pop()
         if isinstance(value, dict):

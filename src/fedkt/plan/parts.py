@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from fedkt.algorithms.voting import VOTINGS
 from fedkt.bundle.signing import check_public_key
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
-from fedkt.privacy.ledger import known_level
+from fedkt.privacy.ledger import require_level
 
 MAX_CLASSES = 10_000
 MAX_PARTIES = 10_000
@@ -25,7 +26,7 @@ BRANCH = re.compile(r"\[|^(str|int|float)$|^constrained-")
 
 def faults_of(reason: ValidationError) -> list[tuple[str, str, str]]:
     """Key, kind and words of each fault; the branches of a choice are told as one."""
-    found: dict[str, tuple[str, list[str], Any]] = {}
+    by_key: dict[str, tuple[str, list[str], Any]] = {}
     for fault in reason.errors(include_url=False):
         # Entries with a fault are not counted: a list of them is not short as well.
         if fault["type"] == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"]:
@@ -34,15 +35,15 @@ def faults_of(reason: ValidationError) -> list[tuple[str, str, str]]:
         message = fault["msg"].removeprefix("Value error, ").removesuffix(".")
         if fault["type"] == "too_short":
             message = f"at least {fault['ctx']['min_length']} are needed"
-        kind, messages, _ = found.setdefault(key, (fault["type"], [], fault["input"]))
+        kind, messages, _ = by_key.setdefault(key, (fault["type"], [], fault["input"]))
         if message not in messages:
             messages.append(message.removeprefix("Input should be ") if messages else message)
-    told = []
-    for key, (kind, messages, given) in found.items():
-        got = repr(given)
-        shown = f" (got {got[:100]}{'…' * (len(got) > 100)})" if key else ""
-        told.append((key, kind, " or ".join(messages) + shown))
-    return told
+    faults = []
+    for key, (kind, messages, value) in by_key.items():
+        got = repr(value)
+        ending = f" (got {got[:100]}{'…' * (len(got) > 100)})" if key else ""
+        faults.append((key, kind, " or ".join(messages) + ending))
+    return faults
 
 
 def key_of(places: Sequence[int | str]) -> str:
@@ -50,33 +51,31 @@ def key_of(places: Sequence[int | str]) -> str:
     return ".".join(str(part) for part in places if not BRANCH.search(str(part)))
 
 
-def _safe_name(name: str) -> str:
+def _check_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError("a party's name has 1 to 64 letters, digits, - or _, and starts with a letter or digit")
     return name
 
 
-def _printable(text: str) -> str:
+def _check_printable(text: str) -> str:
     if not printable(text):
         raise ValueError("control characters have no place in a plan")
     return text
 
 
-def _known_model(name: str) -> str:
+def _check_model(name: str) -> str:
     if name not in MODELS:
         raise ValueError(f"there is no model {name!r}. Choose one of: {', '.join(MODELS)}")
     return name
 
 
-def _known_voting(voting: str) -> str:
-    from fedkt.algorithms.voting import VOTINGS
-
+def _check_voting(voting: str) -> str:
     if voting not in VOTINGS:
         raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(VOTINGS)}")
     return voting
 
 
-def _public_key(text: str) -> str:
+def _check_key(text: str) -> str:
     try:
         check_public_key(text)
     except ConfigurationError as reason:
@@ -84,12 +83,12 @@ def _public_key(text: str) -> str:
     return text
 
 
-Family = Annotated[str, AfterValidator(_known_model)]
-PartyName = Annotated[str, AfterValidator(_safe_name)]
-Level = Annotated[str, AfterValidator(known_level)]
-VotingName = Annotated[str, AfterValidator(_known_voting)]
-PublicKey = Annotated[str, AfterValidator(_public_key)]
-Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+Family = Annotated[str, AfterValidator(_check_model)]
+PartyName = Annotated[str, AfterValidator(_check_name)]
+Level = Annotated[str, AfterValidator(require_level)]
+VotingName = Annotated[str, AfterValidator(_check_voting)]
+PublicKey = Annotated[str, AfterValidator(_check_key)]
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_printable)]
 Class = Text | Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field, FiniteFloat, model_validator
 
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.calibration import noise_for_epsilon
+from fedkt.algorithms.voting import Voting
 from fedkt.errors import ConfigurationError
 from fedkt.plan.parts import Part, Text
-from fedkt.privacy import Noise, Release, check_level, make_noise
+from fedkt.privacy import Noise, check_level, make_noise
 from fedkt.privacy.mechanisms import USUAL
 from fedkt.privacy.price import Adjacency
-
-if TYPE_CHECKING:
-    from fedkt.plan.agreement import Plan
-    from fedkt.privacy import Price
 
 DELTA = 1e-5
 
@@ -38,7 +37,7 @@ class Privacy(Part):
     """Expert voting at level L2: the noise on a party's class counts, in rows."""
 
     @model_validator(mode="after")
-    def _checked(self) -> Privacy:
+    def _check(self) -> Privacy:
         check_level("L2", make_noise(self.mechanism, self.scale))
         return self
 
@@ -49,79 +48,46 @@ class Privacy(Part):
 
 
 def privacy_table(
-    given: Mapping[str, Any],
+    request: Mapping[str, Any],
     *,
     level: str,
     public_rows: int,
     classes: int,
     parties: int,
+    voting: Voting,
     partitions: int,
     subsets: int,
-    counts: bool = False,
 ) -> dict[str, Any] | None:
     """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
-    asked = {name: value for name, value in given.items() if value is not None and value != {}}
+    table = {name: value for name, value in request.items() if value is not None and value != {}}
     if level == "L0":
-        if asked:
+        if table:
             raise ConfigurationError(
-                f"Level L0 adds no noise, but {', '.join(asked)} was given. Leave it out, or choose level L1 (noise at "
+                f"Level L0 adds no noise, but {', '.join(table)} was given. Leave it out, or choose level L1 (noise at "
                 "the server, a party is protected) or L2 (noise at the parties, a record is protected)."
             )
         return None
-    epsilon = asked.pop("epsilon", None)
-    asked.setdefault("delta", DELTA)
-    asked.setdefault("queries", 1.0)
-    if epsilon is None and not ("mechanism" in asked and "scale" in asked):
+    epsilon = table.pop("epsilon", None)
+    table.setdefault("delta", DELTA)
+    table.setdefault("queries", 1.0)
+    fedkt = FedKT(None, voting=voting, partitions=partitions, subsets=subsets, level=level, queries=table["queries"])
+    if epsilon is None and not ("mechanism" in table and "scale" in table):
         raise ConfigurationError(
             f"Level {level} needs a noise: a mechanism with its scale (mechanism gaussian, sigma 40), or an epsilon "
             "that the smallest noise is found for."
         )
     if epsilon is not None:
-        if "scale" in asked:
+        if "scale" in table:
             raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
-        from fedkt.algorithms.calibration import calibrated
-        from fedkt.algorithms.fedkt import number_of_queries
-
-        asked.setdefault("mechanism", USUAL)
-        found = calibrated(
-            asked["mechanism"],
-            level=level,
-            epsilon=epsilon,
-            delta=asked["delta"],
-            queries=number_of_queries(asked["queries"], public_rows),
-            partitions=partitions,
-            subsets=subsets,
-            classes=classes,
-            parties=parties,
-            counts=counts,
-        )
-        asked["scale"] = dict(found.scale)
-    if counts and level == "L2":
-        from fedkt.algorithms.calibration import count_noise
-        from fedkt.algorithms.fedkt import number_of_queries
-
-        votes = partitions * number_of_queries(asked["queries"], public_rows)
-        asked["count_sigma"] = count_noise(make_noise(asked["mechanism"], asked["scale"]), votes).sigma
-    return asked
-
-
-def run_releases(plan: Plan) -> tuple[Release, ...]:
-    """All that one run releases with noise, for each owner of a budget."""
-    if plan.privacy is None:
-        return ()
-    return plan.algorithm().releases(public_rows=plan.public.rows, classes=len(plan.classes), parties=len(plan.parties))
-
-
-def run_price(plan: Plan) -> Price | None:
-    """What one run costs each owner of a budget."""
-    if plan.privacy is None:
-        return None
-    return plan.algorithm().price(
-        public_rows=plan.public.rows,
-        classes=len(plan.classes),
-        parties=len(plan.parties),
-        delta=plan.privacy.delta,
-    )
+        table.setdefault("mechanism", USUAL)
+        figures = {"public_rows": public_rows, "classes": classes, "parties": parties}
+        noise = noise_for_epsilon(fedkt, table["mechanism"], epsilon=epsilon, delta=table["delta"], **figures)
+        table["scale"] = dict(noise.scale)
+    if level == "L2" and voting.class_counts:
+        counts = voting.count_noise(fedkt.with_noise(make_noise(table["mechanism"], table["scale"])), public_rows)
+        assert counts is not None
+        table["count_sigma"] = counts.sigma
+    return table
 
 
 def rounded_budget(epsilon: float) -> float:

@@ -18,7 +18,7 @@ from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import privacy_table, rounded_budget
-from fedkt.privacy.ledger import known_level
+from fedkt.privacy.ledger import require_level
 from fedkt.system.files import open_plain
 
 FORMAT = 1
@@ -53,12 +53,12 @@ def make_plan(
     delta and budget (by default what one run costs). `rows` are the most that a party may say it has, for expert
     voting. `settings` are teacher, student, final, epochs, seed and min_parties.
     """
-    known_level(level)
+    require_level(level)
     check_members(parties, keys=keys or {}, rows=rows or {})
     table = read_unlabelled(public, label, others=(*categorical, *ignore))
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
     models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
-    rule = known_voting(voting)
+    rule = new_voting(voting)
     shape = check_shape(rule, level, partitions, subsets)
     noise = privacy_table(
         privacy or {},
@@ -66,7 +66,7 @@ def make_plan(
         public_rows=table.n_rows,
         classes=len(classes),
         parties=len(parties),
-        counts=rule.class_counts,
+        voting=rule,
         **shape,
     )
     values: dict[str, Any] = {
@@ -104,7 +104,7 @@ def read_unlabelled(public: str | Path, label: str, *, others: Sequence[str]) ->
     return table
 
 
-def known_voting(name: str) -> Voting:
+def new_voting(name: str) -> Voting:
     """The voting of a new plan."""
     try:
         return make_voting(name)
@@ -180,7 +180,7 @@ def parse_plan(data: bytes, source: str) -> Plan:
 
 def validate_plan(values: dict[str, Any], source: str) -> Plan:
     """The plan with these values, each of them checked."""
-    level, voting = str(values.get("level", "L0")), named_voting(values)
+    level, voting = str(values.get("level", "L0")), default_voting(values)
     values.setdefault("partitions", voting.partitions(level))
     values.setdefault("subsets", voting.subsets(level))
     try:
@@ -194,7 +194,7 @@ def validate_plan(values: dict[str, Any], source: str) -> Plan:
         raise PlanError(_fault_words(reason, source)) from reason
 
 
-def named_voting(values: dict[str, Any]) -> Voting:
+def default_voting(values: dict[str, Any]) -> Voting:
     """The voting that a plan names, for its defaults; one that there is not is refused with all other faults."""
     name = values.get("voting", Consistent.name)
     return VOTINGS[name]() if isinstance(name, str) and name in VOTINGS else Consistent()

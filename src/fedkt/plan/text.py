@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.data.values import plural
 from fedkt.privacy import statement
 from fedkt.privacy.statement import rounded_up
@@ -37,13 +39,13 @@ def to_toml(plan: Plan) -> str:
     """The plan as TOML, with comments that explain it."""
     import tomlkit
 
-    said: dict[str, Any] = plan.model_dump(mode="json", by_alias=True, exclude_none=True)
+    values: dict[str, Any] = plan.model_dump(mode="json", by_alias=True, exclude_none=True)
     document = tomlkit.document()
     for line in HEAD.splitlines():
         document.add(tomlkit.comment(line))
     document.add(tomlkit.nl())
-    document.add("format", tomlkit.item(said["format"]))
-    document.add("task", tomlkit.item(said["task"]))
+    document.add("format", tomlkit.item(values["format"]))
+    document.add("task", tomlkit.item(values["task"]))
     for key, why in (
         ("classes", "the labels that may occur; their order is part of the agreement"),
         ("level", LEVELS[plan.level]),
@@ -53,43 +55,43 @@ def to_toml(plan: Plan) -> str:
         ("seed", 'a number: everybody\'s training can be repeated; "private": everybody draws and keeps their own'),
         ("min_parties", "the server needs at least so many parties"),
     ):
-        if key in said and said[key] != "consistent":
-            document.add(key, tomlkit.item(said[key]).comment(why))
+        if key in values and values[key] != "consistent":
+            document.add(key, tomlkit.item(values[key]).comment(why))
     if plan.privacy is not None:
         private = tomlkit.table()
         for line in PRIVATE.splitlines():
             private.add(tomlkit.comment(line))
         scale = tomlkit.inline_table()
-        scale.update(said["privacy"].pop("scale"))
-        private.add("mechanism", said["privacy"].pop("mechanism"))
+        scale.update(values["privacy"].pop("scale"))
+        private.add("mechanism", values["privacy"].pop("mechanism"))
         private.add("scale", scale)
-        document.add("privacy", _filled(private, said["privacy"]))
+        document.add("privacy", _fill(private, values["privacy"]))
     public = tomlkit.table()
     public.add(
         tomlkit.comment("The unlabelled rows that everybody has; the file's bytes are checked, its name is a hint.")
     )
-    document.add("public", _filled(public, said["public"]))
+    document.add("public", _fill(public, values["public"]))
     models = tomlkit.table()
     models.add(tomlkit.comment("Families by name; teacher, student and final follow from the default unless given."))
-    own = said["models"].pop("parties")
-    _filled(models, said["models"])
+    own = values["models"].pop("parties")
+    _fill(models, values["models"])
     if own:
         families = tomlkit.table()
         families.add(tomlkit.comment("Parties that use a family of their own."))
-        models.add("parties", _filled(families, own))
+        models.add("parties", _fill(families, own))
     document.add("models", models)
     members = tomlkit.aot()
-    for member in said["parties"]:
-        members.append(_filled(tomlkit.table(), member))
+    for member in values["parties"]:
+        members.append(_fill(tomlkit.table(), member))
     document.add("parties", members)
     schema = tomlkit.table()
     schema.add(tomlkit.comment("Fitted on the public rows only: nothing here comes from a party."))
-    columns = said["schema"].pop("columns")
-    _filled(schema, said["schema"])
+    columns = values["schema"].pop("columns")
+    _fill(schema, values["schema"])
     return tomlkit.dumps(document) + "\n" + tomlkit.dumps({"schema": schema}).rstrip() + "\n" + _columns(columns)
 
 
-def _filled(table: Any, values: dict[str, Any]) -> Any:
+def _fill(table: Any, values: dict[str, Any]) -> Any:
     for key, value in values.items():
         table.add(key, value)
     return table
@@ -102,8 +104,8 @@ def _columns(columns: list[dict[str, Any]]) -> str:
     lines = []
     for column in columns:
         row = tomlkit.inline_table()
-        kept = ("categories",) if column["kind"] == "category" else ("fill", "mean", "scale")
-        for key in ("name", "kind", "missing", *kept):
+        private = ("categories",) if column["kind"] == "category" else ("fill", "mean", "scale")
+        for key in ("name", "kind", "missing", *private):
             row.append(key, column[key])
         lines.append(f"    {row.as_string()},\n")
     return f"columns = [\n{''.join(lines)}]\n"
@@ -115,8 +117,8 @@ def explain(plan: Plan) -> str:
     students = plural(s, "student")
     schema = plan.columns
     categories = sum(column.kind == "category" for column in schema.columns)
-    signing = [name for name in plan.names if name in plan.keys]
-    chosen = plan.models
+    signers = [name for name in plan.names if name in plan.keys]
+    models = plan.models
     if plan.seed == "private":
         seed = "Everybody draws a seed of their own and keeps it: nobody else can repeat their training."
     else:
@@ -124,20 +126,18 @@ def explain(plan: Plan) -> str:
         if plan.privacy is not None:
             seed += " The noise does not: it is drawn in secret."
     needed = f"at least {plan.min_parties}" if plan.min_parties is not None else "all, unless the server says otherwise"
-    asked = "the public rows"
+    queries = "the public rows"
     if plan.privacy is not None:
-        from fedkt.algorithms.fedkt import number_of_queries
-
         k = number_of_queries(plan.privacy.queries, plan.public.rows)
-        asked = f"{k} of the public rows (the same for everybody, chosen by a fixed rule)"
-    kept = " and votes" if plan.level == "L2" or voting.probabilities else ", votes and row counts"
+        queries = f"{k} of the public rows (the same for everybody, chosen by a fixed rule)"
+    silent = " and votes" if plan.level == "L2" or voting.probabilities else ", votes and row counts"
     lines = [
         f"Plan {plan.digest[:12]}: {plan.task}",
         "",
         "What everybody agrees on",
         f"  Question    column {schema.label!r} is one of {_some(plan.classes)}",
         f"  Parties     {n}: {_some(plan.names)}; needed: {needed}",
-        f"  Signatures  {_some(signing) + ' must sign' if signing else 'none: anybody can send a bundle in any name'}",
+        f"  Signatures  {_some(signers) + ' must sign' if signers else 'none: anybody can send a bundle in any name'}",
         f"  Public rows {plural(plan.public.rows, 'row')} in {plan.public.file} (SHA-256 {plan.public.sha256[:12]}…)",
         f"  Columns     {len(schema.columns)} ({categories} of them categories), encoded as "
         f"{plural(schema.n_features, 'number')}; "
@@ -149,22 +149,22 @@ def explain(plan: Plan) -> str:
         f"  Seed        {seed}",
         "",
         "What happens",
-        *_wrapped(_at_a_party(plan, students, asked)),
+        *_wrapped(_at_a_party(plan, students, queries)),
         *_wrapped(
             f"{sentence(voting.server_rule)}"
-            f"{f', on {asked}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
-            f"({chosen.final or chosen.default})."
+            f"{f', on {queries}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
+            f"({models.final or models.default})."
         ),
         "",
         "What travels, once",
         f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests"
         f"{', privacy claim' * (plan.level == 'L2')}{', the rows of each class' * voting.class_counts}).",
-        f"  Rows, labels, teachers{kept} stay with the party.",
+        f"  Rows, labels, teachers{silent} stay with the party.",
     ]
-    return "\n".join([*lines, "", *promised(plan)])
+    return "\n".join([*lines, "", *promise_lines(plan)])
 
 
-def _at_a_party(plan: Plan, students: str, asked: str) -> str:
+def _at_a_party(plan: Plan, students: str, queries: str) -> str:
     """What each party does before it sends anything."""
     if plan.voting_rule.background_class:
         return (
@@ -181,28 +181,28 @@ def _at_a_party(plan: Plan, students: str, asked: str) -> str:
         )
     return (
         f"Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
-        f"the {t} vote on {asked if plan.level == 'L2' else 'the public rows'}, "
+        f"the {t} vote on {queries if plan.level == 'L2' else 'the public rows'}, "
         f"{'adds noise to the counts, ' * (plan.level == 'L2')}and trains a student on the winning labels: "
         f"{students} a party."
     )
 
 
-def promised(plan: Plan) -> list[str]:
+def promise_lines(plan: Plan) -> list[str]:
     """What the noise promises, and what nobody promises, in words."""
     price = plan.price()
     if plan.privacy is None or price is None:
         return ["What is not protected", *UNPROTECTED, *plan.voting_rule.reveals]
-    said = statement(plan.level, price)
+    words = statement(plan.level, price)
     owner = "the server" if plan.level == "L1" else "a party"
     scale = ", ".join(f"{name} {value:.4g}" for name, value in plan.privacy.scale.items())
     lines = [
         "What is promised",
         *_wrapped(
-            f"epsilon {rounded_up(price.epsilon)} at delta {price.delta:g} for one {said.unit} ({said.adjacency}): "
+            f"epsilon {rounded_up(price.epsilon)} at delta {price.delta:g} for one {words.unit} ({words.adjacency}): "
             f"{plan.privacy.mechanism} noise ({scale}) on {plural(price.release.queries, 'released label')}, "
             f"{plural(price.release.voters, 'voter')}, by the accountant {price.accountant!r}."
         ),
-        *_wrapped(f"Protected: {said.protects}. Private: {said.satisfies}. To be trusted: {said.trusted}."),
+        *_wrapped(f"Protected: {words.protects}. Private: {words.satisfies}. To be trusted: {words.trusted}."),
         *_wrapped(
             f"Budget: all releases of {owner} together may cost epsilon {plan.budget:g}. They are written into a "
             "ledger before a vote is read, and what the budget does not cover is refused before anything is trained."
@@ -224,13 +224,11 @@ def promised(plan: Plan) -> list[str]:
                 "COLUMN, ids in an NPZ file, or files of images."
             )
     lines += [line for caution in plan_cautions(plan) for line in _wrapped(f"Caution: {caution}")]
-    return [*lines, "", "What is not protected", *_wrapped(said.not_protected)]
+    return [*lines, "", "What is not protected", *_wrapped(words.not_protected)]
 
 
 def plan_cautions(plan: Plan) -> tuple[str, ...]:
     """What somebody asked to agree should hear before trusting the plan's promise."""
-    from fedkt.algorithms.calibration import cautions
-
     return cautions(plan.level, plan.price(), [1] * len(plan.parties) if plan.level == "L1" else [1])
 
 
@@ -244,23 +242,23 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _models(plan: Plan) -> str:
-    chosen = plan.models
-    roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(chosen, role))]
-    own = [f"{party} uses {family}" for party, family in chosen.parties.items()]
-    long = [] if chosen.epochs is None else [f"networks are trained for {plural(chosen.epochs, 'epoch')}"]
-    return "; ".join([chosen.default, *roles, *own, *long])
+    models = plan.models
+    roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(models, role))]
+    own = [f"{party} uses {family}" for party, family in models.parties.items()]
+    long = [] if models.epochs is None else [f"networks are trained for {plural(models.epochs, 'epoch')}"]
+    return "; ".join([models.default, *roles, *own, *long])
 
 
 def _weights(plan: Plan) -> str:
     """How far a party is believed that says, or whose student makes believe, that it has many rows."""
-    limited = [f"{member.name} to {member.rows:,} rows" for member in plan.parties if member.rows is not None]
+    limits = [f"{member.name} to {member.rows:,} rows" for member in plan.parties if member.rows is not None]
     free = [member.name for member in plan.parties if member.rows is None]
-    believed = [f"limited: {_some(limited)}"] if limited else []
+    notes = [f"limited: {_some(limits)}"] if limits else []
     if free:
-        believed.append(f"nobody checks how many rows {_some(free)} may claim to have (--rows NAME=NUMBER limits it)")
-    return "; ".join(believed)
+        notes.append(f"nobody checks how many rows {_some(free)} may claim to have (--rows NAME=NUMBER limits it)")
+    return "; ".join(notes)
 
 
 def _some(values: Any) -> str:
-    listed = [str(each) for each in values]
-    return ", ".join(listed[:20]) + (f", … ({len(listed)} in all)" if len(listed) > 20 else "")
+    words = [str(each) for each in values]
+    return ", ".join(words[:20]) + (f", … ({len(words)} in all)" if len(words) > 20 else "")

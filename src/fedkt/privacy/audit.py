@@ -106,8 +106,8 @@ def attack(
     worlds = neighbours(noise, release.voters, release.classes)
     # The attacker believes in the honest mechanism: a fault makes the true log-ratios larger, in the same order.
     evidence = log_ratios(noise, *worlds)
-    counted = 2 if fault == "double-sensitivity" else 1
-    scores = [score(noise, counted * votes, release.queries, trials, evidence, rng) for votes in worlds]
+    weight = 2 if fault == "double-sensitivity" else 1
+    scores = [score(noise, weight * votes, release.queries, trials, evidence, rng) for votes in worlds]
     bound, true, false = lower_bound(scores[0], scores[1], claim.delta)
     return Audit(claim, bound, trials, true, false, fault, bare)
 
@@ -172,8 +172,9 @@ def lower_bound(first: Floats, second: Floats, delta: float) -> tuple[float, int
     """
     half = len(first) // 2
     there, back = (first, second), (-second, -first)
-    tried = [best_threshold(mine[:half], others[:half], delta) for mine, others in (there, back)]
-    (mine, others), threshold = (there, tried[0][1]) if tried[0] >= tried[1] else (back, tried[1][1])
+    # Of two equal ones the first is taken.
+    tests = [(best_threshold(mine[:half], others[:half], delta), mine, others) for mine, others in (there, back)]
+    (_, threshold), mine, others = max(tests, key=lambda test: test[0])
     mine, others = mine[half:], others[half:]
     true, false = int((mine >= threshold).sum()), int((others >= threshold).sum())
     bound = float(epsilon_at_least(np.array([true]), np.array([false]), len(mine), delta, (1 - CONFIDENCE) / 2)[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.accountant import check_accountants, check_delta, price
-from fedkt.privacy.mechanisms import calibrated_alone, noise_class
+from fedkt.privacy.mechanisms import noise_class
 from fedkt.privacy.noise import Noise
 from fedkt.privacy.price import Release, Unit
 
@@ -105,14 +105,14 @@ def most_queries(
     """The largest number of queries whose price is at most ε (0 where not even one is, never above `limit`)."""
     delta, names = check_delta(delta), check_accountants(accountants)
 
-    def largest(known: int, use: tuple[str, ...]) -> int:
+    def largest(start: int, use: tuple[str, ...]) -> int:
         """The largest number that fits, given one that does."""
 
         def fits(queries: int) -> bool:
             release = Release(noise, queries, voters, classes, unit, abstentions=abstentions)
             return price(release, delta, accountants=use).epsilon <= epsilon
 
-        low, step = known, max(1, known // 8)
+        low, step = start, max(1, start // 8)
         while low < limit and fits(min(limit, low + step)):
             low, step = min(limit, low + step), 2 * step
         high = min(limit + 1, low + step)
@@ -122,8 +122,8 @@ def most_queries(
         return low
 
     quick = tuple(name for name in names if name not in SLOW)
-    known = largest(0, quick) if quick else 0
-    return largest(known, names) if quick != names else known
+    start = largest(0, quick) if quick else 0
+    return largest(start, names) if quick != names else start
 
 
 def chance_right(noise: Noise, votes: Sequence[int]) -> float:
@@ -158,41 +158,3 @@ def noise_for_chance(mechanism: str, votes: Sequence[int], chance: float) -> Noi
         middle = math.sqrt(low * high)
         low, high = (middle, high) if chance_right(build(middle), votes) >= chance else (low, middle)
     return build(low)
-
-
-def best_mechanism(
-    *,
-    epsilon: float,
-    delta: float,
-    queries: int,
-    voters: int,
-    classes: int,
-    margin: int,
-    unit: Unit = "party",
-    abstentions: bool = False,
-    accountants: Iterable[str] | None = None,
-    mechanisms: Iterable[str] | None = None,
-) -> list[tuple[str, Noise, float]]:
-    """Each mechanism at its least noise for the budget, with its chance of the right label, best first.
-
-    The chance is that of a query whose winner is `margin` votes ahead of every other class: the hardest counts with
-    that margin, and a public figure. By default all noises are compared that an ε fixes entirely.
-    """
-    if not 0 < margin <= voters:
-        raise ConfigurationError(f"The margin is a number of votes from 1 to {voters} (the voters), got {margin!r}.")
-    votes = [margin] + [0] * (classes - 1)
-    found = []
-    for mechanism in calibrated_alone() if mechanisms is None else mechanisms:
-        noise = smallest_noise(
-            mechanism,
-            epsilon=epsilon,
-            delta=delta,
-            queries=queries,
-            voters=voters,
-            classes=classes,
-            unit=unit,
-            abstentions=abstentions,
-            accountants=accountants,
-        )
-        found.append((mechanism, noise, chance_right(noise, votes)))
-    return sorted(found, key=lambda each: -each[2])

@@ -57,15 +57,15 @@ class ConfidentGaussian(Noise):
         cls, amount: float, *, queries: int = 1, fixed: Mapping[str, float] | None = None
     ) -> ConfidentGaussian:
         """The noise of a given threshold and cap whose answers have σ = amount, and tests that cost the same in all."""
-        known = fixed or {}
-        if set(known) != set(cls.given()):
+        values = fixed or {}
+        if set(values) != set(cls.fixed_parameters()):
             raise ConfigurationError(
                 f"{cls.name} noise is calibrated for a given `threshold` and number of `answers`; "
-                f"got {', '.join(sorted(known)) or 'neither'}. Give both (--threshold and --answers)."
+                f"got {', '.join(sorted(values)) or 'neither'}. Give both (--threshold and --answers)."
             )
         # Tests and answers then cost the same: k/σ_test² = 2·answers/σ².
-        ratio = math.sqrt(queries / (2 * min(queries, known["answers"])))
-        return cls(**{**known, "sigma": amount, "sigma_test": amount * ratio})  # type: ignore[arg-type]
+        ratio = math.sqrt(queries / (2 * min(queries, values["answers"])))
+        return cls(**{**values, "sigma": amount, "sigma_test": amount * ratio})  # type: ignore[arg-type]
 
     @property
     def spread(self) -> float:
@@ -79,19 +79,19 @@ class ConfidentGaussian(Noise):
 
     def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
         """The noisy winner of each answered row, NO_VOTE for the others and for all rows after the last answer."""
-        known = counts(votes)
-        rows, classes = known.shape
+        table = counts(votes)
+        rows, classes = table.shape
         step = max(1, BLOCK // classes)
         labels = np.full(rows, NO_VOTE, dtype=np.int64)
-        left = self.answers
+        answers_left = self.answers
         for start in range(0, rows, step):
-            block = known[start : start + step]
+            block = table[start : start + step]
             passed = block.max(axis=1) + rng.normal(0.0, self.sigma_test, len(block)) >= self.threshold
             noisy = block + rng.normal(0.0, self.sigma, block.shape)
             # Past the cap a test's outcome is thrown away unseen: the row is not answered whatever it was.
-            answered = passed & (np.cumsum(passed) <= left)
+            answered = passed & (np.cumsum(passed) <= answers_left)
             labels[start : start + step][answered] = np.argmax(noisy[answered], axis=1)
-            left -= int(answered.sum())
+            answers_left -= int(answered.sum())
         return labels
 
     def win_probability(self, gap: ArrayLike) -> Floats:

@@ -47,10 +47,10 @@ class Diagnostic:
 
 def wrong_probability(votes: ArrayLike, gamma: float) -> Floats:
     """Lemma 7: q ≥ Pr[label ≠ o*] = Σ_{o≠o*} (2 + γ(v_o* − v_o)) / (4 exp(γ(v_o* − v_o))) of every query."""
-    known = counts(votes)
-    behind = gamma * (known.max(axis=1, keepdims=True) - known)
+    table = counts(votes)
+    behind = gamma * (table.max(axis=1, keepdims=True) - table)
     terms = (2 + behind) / 4 * np.exp(-behind)
-    terms[np.arange(len(known)), known.argmax(axis=1)] = 0.0
+    terms[np.arange(len(table)), table.argmax(axis=1)] = 0.0
     return np.asarray(terms.sum(axis=1))
 
 
@@ -95,10 +95,10 @@ def diagnose(votes: ArrayLike, noise: Noise, delta: float, *, unit: Unit = "part
     while whatever protects a party protects each of its records.
     """
     check_diagnosed(noise)
-    delta, known = check_delta(delta), counts(votes)
-    queries = len(known)
+    delta, table = check_delta(delta), counts(votes)
+    queries = len(table)
     if noise.diagnosis == "renyi":
-        return Diagnostic(_by_orders(known, noise, delta, unit, partitions), None, delta, queries, unit)
+        return Diagnostic(_by_orders(table, noise, delta, unit, partitions), None, delta, queries, unit)
     if queries == 0:
         return Diagnostic(0.0, 0.0, delta, 0, unit)
     every = min(_best_moment(votes, noise, delta, MOMENTS), queries * noise.pure())

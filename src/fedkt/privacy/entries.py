@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ def canonical(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
 
 
-def whole(what: str, value: Any, least: int) -> int:
+def number_at_least(what: str, value: Any, least: int) -> int:
     """The value as an int, refused unless it is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MAX_COUNT:
         raise PrivacyError(f"{what} must be a whole number of at least {least}, got {str(value)[:80]}.")
@@ -117,12 +117,12 @@ def release_from(figures: Mapping[str, Any]) -> Release:
     """The release that these fields describe, refused where they make no sense."""
     line_of_text("purpose", figures["purpose"], empty=True)
     line_of_text("mechanism", figures["mechanism"])
-    given = figures["scale"]
-    if not isinstance(given, Mapping) or len(given) > 16:
-        raise PrivacyError(f"scale must map at most 16 names to numbers, got {str(given)[:80]}.")
-    scale = {line_of_text("a name in scale", name): finite(f"scale {name!r}", x) for name, x in given.items()}
+    scale = figures["scale"]
+    if not isinstance(scale, Mapping) or len(scale) > 16:
+        raise PrivacyError(f"scale must map at most 16 names to numbers, got {str(scale)[:80]}.")
+    scale = {line_of_text("a name in scale", name): finite(f"scale {name!r}", x) for name, x in scale.items()}
     least = {"queries": 0, "voters": 1, "classes": 2}
-    rest: dict[str, Any] = {what: whole(what, figures[what], least[what]) for what in least}
+    rest: dict[str, Any] = {what: number_at_least(what, figures[what], least[what]) for what in least}
     for what, choices in (("unit", get_args(Unit)), ("adjacency", get_args(Adjacency))):
         if figures[what] not in choices:
             raise PrivacyError(f"{what} must be one of {', '.join(choices)}; got {str(figures[what])[:80]!r}.")
@@ -153,12 +153,6 @@ class Spending:
         object.__setattr__(self, "release", release_from(release_fields(self.release)))
         digest_or("plan", self.plan, "")
 
-    @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Self:
-        """What the fields of a line say."""
-        own = {name: value for name, value in fields.items() if name not in RELEASE_FIELDS}
-        return cls(**own, release=release_from(fields))
-
     def is_same(self, other: Spending) -> bool:
         """Whether this is that very release, purpose included."""
         return Spending.as_dict(self) == Spending.as_dict(other)
@@ -188,9 +182,11 @@ class Entry(Spending):
     """How many entries in a row, this one among them, were written as one; left out of the line where it is alone."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        # Its release is a spending's, or was read from its line: either way it has been checked.
+        line_of_text("who", self.who)
+        digest_or("plan", self.plan, "")
         for what in ("number", "together"):
-            object.__setattr__(self, what, whole(what, getattr(self, what), 1))
+            object.__setattr__(self, what, number_at_least(what, getattr(self, what), 1))
         line_of_text("time", self.time)
         digest_or("previous", self.previous, FIRST)
         digest_or("digest", self.digest, FIRST)
@@ -215,22 +211,22 @@ ENTRY_FIELDS = {"who", "plan", *RELEASE_FIELDS, *CHAIN_FIELDS}
 
 def entries_after(last: Entry | None, spendings: Sequence[Spending]) -> list[Entry]:
     """The entries that write the spendings of one run down after the last one."""
-    made: list[Entry] = []
+    entries: list[Entry] = []
     for spending in spendings:
-        made.append(_entry_after(made[-1] if made else last, spending, len(spendings)))
-    return made
+        number, previous = next_place(last)
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        chain: dict[str, Any] = {"number": number, "time": time, "previous": previous}
+        if len(spendings) > 1:
+            chain["together"] = len(spendings)
+        digest = hashlib.sha256(canonical({**spending.as_dict(), **chain})).hexdigest()
+        last = Entry(who=spending.who, release=spending.release, plan=spending.plan, **chain, digest=digest)
+        entries.append(last)
+    return entries
 
 
-def _entry_after(last: Entry | None, spending: Spending, together: int) -> Entry:
-    chain: dict[str, Any] = {
-        "number": last.number + 1 if last else 1,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "previous": last.digest if last else FIRST,
-    }
-    if together > 1:
-        chain["together"] = together
-    digest = hashlib.sha256(canonical({**spending.as_dict(), **chain})).hexdigest()
-    return Entry(who=spending.who, release=spending.release, plan=spending.plan, **chain, digest=digest)
+def next_place(last: Entry | None) -> tuple[int, str]:
+    """The number of the entry after the last one, and the digest that it carries of it."""
+    return (last.number + 1, last.digest) if last else (1, FIRST)
 
 
 def entry_from(fields: Any, line: bytes, last: Entry | None) -> Entry:
@@ -240,8 +236,9 @@ def entry_from(fields: Any, line: bytes, last: Entry | None) -> Entry:
         raise PrivacyError(
             f"the fields are not those of an entry (missing or unknown: {', '.join(odd)[:200] or 'all'})"
         )
-    entry = Entry.read(fields)
-    number, previous = (last.number + 1, last.digest) if last else (1, FIRST)
+    own = {name: value for name, value in fields.items() if name not in RELEASE_FIELDS}
+    entry = Entry(**own, release=release_from(fields))
+    number, previous = next_place(last)
     if entry.number != number:
         raise PrivacyError(f"entry {number} belongs here, got entry {entry.number}")
     if entry.previous != previous:

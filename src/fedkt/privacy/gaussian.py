@@ -38,14 +38,17 @@ def gaussian_class_probabilities(votes: ArrayLike, sigma: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Gaussian(Noise):
-    """N(0, σ²) on each count; the label is the largest noisy count."""
+class GaussianCounts(Noise):
+    """N(0, σ²) on each count, all of them released: not the largest one's name, but the noisy numbers.
 
-    name = "gaussian"
-    about = "N(0, σ²) on every count"
+    A replaced record lowers one count by one and raises another, as a moved vote does, so whatever bounds these bounds
+    the winner of one vote, which is made of them (`Gaussian`). What is exact for its name alone is not for them.
+    """
+
+    name = "gaussian-counts"
+    about = "N(0, σ²) on every count, and the counts themselves are released"
     safer_if_larger = ("sigma",)
-    has_win_probability = True
-    diagnosis = "renyi"
+    for_votes = False
 
     sigma: float
     """The standard deviation, in votes."""
@@ -58,22 +61,15 @@ class Gaussian(Noise):
         """σ itself."""
         return self.sigma
 
+    def counts(self, numbers: ArrayLike, rng: Source) -> tuple[int, ...]:
+        """The noisy counts, rounded, and none below zero: what is done to noisy numbers costs nothing."""
+        true = np.asarray(numbers, dtype=np.float64)
+        noisy = true + rng.normal(0.0, self.sigma, true.shape)
+        return tuple(int(each) for each in np.maximum(np.rint(noisy), 0))
+
     def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
-        """The noisy winner of each row of votes, also of rows nobody voted on."""
-        return noisy_winners(votes, lambda shape: rng.normal(0.0, self.sigma, shape))
-
-    def win_probability(self, gap: ArrayLike) -> Floats:
-        """Two classes: Φ(gap / (√2 σ)), the probability that class 1 wins when it is `gap` votes ahead.
-
-        The probability of the other class is win_probability(−gap), accurate however small.
-        """
-        from scipy.special import erfc
-
-        return np.asarray(erfc(np.asarray(gap, dtype=np.float64) / (-2 * self.sigma)) / 2)
-
-    def class_probabilities(self, votes: ArrayLike) -> Floats:
-        """The probability of each class for the counts of one query, by quadrature."""
-        return gaussian_class_probabilities(votes, self.sigma)
+        """Refused: counts have no winner."""
+        raise PrivacyError("This noise is for counts that are released themselves, not for votes.")
 
     def rdp(self, orders: ArrayLike) -> Floats:
         """α/σ²: a moved vote shifts the counts by √2 in length, α·√2²/(2σ²) (Mironov 2017, Proposition 7)."""
@@ -93,6 +89,34 @@ class Gaussian(Noise):
         # The loss is N(μ²/2, μ²), truncated near ten standard deviations: a step of μ/200 makes some 4,000 points.
         return from_gaussian_mechanism(1 / mu, value_discretization_interval=mu / 200)
 
+
+@dataclass(frozen=True)
+class Gaussian(GaussianCounts):
+    """N(0, σ²) on each count; the label is the largest noisy count."""
+
+    name = "gaussian"
+    about = "N(0, σ²) on every count"
+    for_votes = True
+    has_win_probability = True
+    diagnosis = "renyi"
+
+    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
+        """The noisy winner of each row of votes, also of rows nobody voted on."""
+        return noisy_winners(votes, lambda shape: rng.normal(0.0, self.sigma, shape))
+
+    def win_probability(self, gap: ArrayLike) -> Floats:
+        """Two classes: Φ(gap / (√2 σ)), the probability that class 1 wins when it is `gap` votes ahead.
+
+        The probability of the other class is win_probability(−gap), accurate however small.
+        """
+        from scipy.special import erfc
+
+        return np.asarray(erfc(np.asarray(gap, dtype=np.float64) / (-2 * self.sigma)) / 2)
+
+    def class_probabilities(self, votes: ArrayLike) -> Floats:
+        """The probability of each class for the counts of one query, by quadrature."""
+        return gaussian_class_probabilities(votes, self.sigma)
+
     def gaussian_answers(self, queries: int) -> tuple[GaussianAnswers, ...]:
         """The winners."""
         return (GaussianAnswers(queries, math.sqrt(2) / self.sigma, yes_or_no=False),)
@@ -102,44 +126,3 @@ class Gaussian(Noise):
         from fedkt.privacy.gnmax import winners_rdp
 
         return winners_rdp(votes, self.sigma, orders)
-
-
-@dataclass(frozen=True)
-class GaussianCounts(Gaussian):
-    """N(0, σ²) on each count, all of them released: not the largest one's name, but the noisy numbers.
-
-    A replaced record lowers one count by one and raises another, as a moved vote does, so whatever bounds the noisy
-    counts of one vote bounds these. What is exact for the name of the winner alone (`win_probability`) is not for them.
-    """
-
-    name = "gaussian-counts"
-    about = "N(0, σ²) on every count, and the counts themselves are released"
-    for_votes = False
-    has_win_probability = False
-    diagnosis = None  # type: ignore[assignment]
-
-    def counts(self, numbers: ArrayLike, rng: Source) -> tuple[int, ...]:
-        """The noisy counts, rounded, and none below zero: what is done to noisy numbers costs nothing."""
-        known = np.asarray(numbers, dtype=np.float64)
-        noisy = known + rng.normal(0.0, self.sigma, known.shape)
-        return tuple(int(each) for each in np.maximum(np.rint(noisy), 0))
-
-    def labels(self, votes: ArrayLike, rng: Source) -> NDArray[np.int64]:
-        """Refused: counts have no winner."""
-        raise PrivacyError("This noise is for counts that are released themselves, not for votes.")
-
-    def win_probability(self, gap: ArrayLike) -> Floats:
-        """Refused: more than a winner is released."""
-        raise PrivacyError("Counts are released themselves; they have no probability to win.")
-
-    def class_probabilities(self, votes: ArrayLike) -> Floats:
-        """Refused: more than a winner is released."""
-        raise PrivacyError("Counts are released themselves; they have no probability to win.")
-
-    def gaussian_answers(self, queries: int) -> tuple[GaussianAnswers, ...]:
-        """None: the numbers themselves are out."""
-        return ()
-
-    def cost_of_votes(self, votes: ArrayLike, orders: ArrayLike) -> Floats:
-        """Refused: counts are no votes."""
-        raise PrivacyError("This noise is for counts that are released themselves, not for votes.")

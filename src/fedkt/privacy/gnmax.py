@@ -44,10 +44,10 @@ ROUNDING = 2.0**-49
 
 def log_wrong(votes: ArrayLike, sigma: float) -> Floats:
     """ln q̃ of every query, q̃ ≥ Pr[label ≠ o*] = Σ_{o≠o*} Φ(−(v_o* − v_o)/(√2 σ)) (Proposition 7)."""
-    known = counts(votes)
-    behind = known.max(axis=1, keepdims=True) - known
+    table = counts(votes)
+    behind = table.max(axis=1, keepdims=True) - table
     terms = log_ndtr(-behind / (math.sqrt(2) * sigma))
-    terms[np.arange(len(known)), known.argmax(axis=1)] = -math.inf
+    terms[np.arange(len(table)), table.argmax(axis=1)] = -math.inf
     return np.asarray(np.minimum(np.logaddexp.reduce(terms, axis=1), 0.0))
 
 
@@ -75,8 +75,8 @@ def winner_rdp(log_q: float, sigma: float, orders: ArrayLike) -> Floats:
 
 def winners_rdp(votes: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
     """The bounds of all queries, added up at every order."""
-    found, times = np.unique(log_wrong(votes, sigma), return_counts=True)
-    each = [often * winner_rdp(float(log_q), sigma, orders) for log_q, often in zip(found, times, strict=True)]
+    values, times = np.unique(log_wrong(votes, sigma), return_counts=True)
+    each = [often * winner_rdp(float(log_q), sigma, orders) for log_q, often in zip(values, times, strict=True)]
     return np.asarray(sum(each, np.zeros_like(orders_above_one(orders))))
 
 
@@ -101,12 +101,12 @@ def confident_rdp(votes: ArrayLike, noise: ConfidentGaussian, orders: ArrayLike)
     queries = len(log_q)
     # A cap that cannot be reached is none: one state is enough then, and an answer does not change it.
     capped = noise.answers < queries
-    left: Floats = np.zeros((noise.answers + 1 if capped else 1, len(order)))
+    states: Floats = np.zeros((noise.answers + 1 if capped else 1, len(order)))
     for query in range(queries - 1, -1, -1):
         answer = yes[query] + (order - 1) * winner_rdp(float(log_q[query]), noise.sigma, order)
-        after = left[:-1] if capped else left
-        before = left[1:] if capped else left
+        after = states[:-1] if capped else states
+        before = states[1:] if capped else states
         either = np.logaddexp(no[query][:, None] + before, answer[:, None] + after).max(axis=0)
-        left = np.concatenate([left[:1], either]) if capped else either
-    whole = np.maximum(left[-1], 0.0) / (order - 1)
-    return np.asarray(np.minimum(whole, noise.rdp_of(queries, order)))
+        states = np.concatenate([states[:1], either]) if capped else either
+    bound = np.maximum(states[-1], 0.0) / (order - 1)
+    return np.asarray(np.minimum(bound, noise.rdp_of(queries, order)))

@@ -31,7 +31,7 @@ UNITS: dict[str, Unit] = {"L1": "party", "L2": "record"}
 """Whom a level protects: at L1 a party with all its rows, at L2 one record of one party."""
 
 
-def known_level(level: str) -> str:
+def require_level(level: str) -> str:
     """The level, refused with the known ones where it is none."""
     if level not in LEVELS:
         raise ConfigurationError(f"There is no privacy level {level!r}. Choose one of: {', '.join(LEVELS)}.")
@@ -40,7 +40,7 @@ def known_level(level: str) -> str:
 
 def check_level(level: str, noise: Noise | None) -> None:
     """Refuse, in words, a level and a noise that do not fit each other."""
-    known_level(level)
+    require_level(level)
     if level == "L0" and noise is not None:
         raise ConfigurationError(
             f"Level L0 adds no noise, but a noise was given ({noise!r}). Leave it out, or choose level L1 (noise at "
@@ -85,8 +85,7 @@ class Ledger:
         charged again.
         """
         self._reserve(release, noise_seed)
-        self.releases.append(release)
-        labels = release.noise.labels(self._counted(count, release.queries, release.voters, release.classes), rng)
+        labels = release.noise.labels(self._count(count, release.queries, release.voters, release.classes), rng)
         self._hold(release, noise_seed, labels)
         return labels
 
@@ -95,17 +94,16 @@ class Ledger:
     ) -> Labels:
         """The bare winners of a vote, ties broken at random, NO_VOTE where nobody voted: nothing is promised."""
         self.bare += queries
-        return winners(self._counted(count, queries, voters, classes), rng)
+        return winners(self._count(count, queries, voters, classes), rng)
 
     def release_counts(
         self, count: Callable[[], ArrayLike], release: Release, *, rng: Source, noise_seed: int | None = None
     ) -> tuple[int, ...]:
         """A party's rows of each class with noise, once the release is priced, covered and written down."""
         noise = release.noise
-        if not isinstance(noise, GaussianCounts):
+        if noise.for_votes or not isinstance(noise, GaussianCounts):
             raise PrivacyError(f"{noise.name} is noise for votes, not for released counts. Nothing was counted.")
         self._reserve(release, noise_seed)
-        self.releases.append(release)
         numbers = np.asarray(count())
         if numbers.shape != (release.classes,):
             raise PrivacyError(f"Asked for the counts of {release.classes} classes, counted {numbers.shape}.")
@@ -132,18 +130,18 @@ class Ledger:
                     f"{rounded_up(cost)} at delta {self.delta:g}, the budget is {limit:g}. Nothing was counted. Ask "
                     "fewer queries or add more noise."
                 )
-            return
-        self.file.refresh()
-        before = self.file.spent(who=self.owner, plan=self.plan)
-        if noise_seed is not None and any(entry.is_same(spending) for entry in before):
-            return
-        reserve(self.file, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
+        else:
+            self.file.refresh()
+            before = self.file.spent(who=self.owner, plan=self.plan)
+            if noise_seed is None or not any(entry.is_same(spending) for entry in before):
+                reserve(self.file, [spending], price=lambda entries: total_of(entries, self.delta), budget=limit)
+        self.releases.append(release)
 
-    def _hold(self, release: Release, noise_seed: int | None, given: Labels) -> None:
+    def _hold(self, release: Release, noise_seed: int | None, output: Labels) -> None:
         if noise_seed is not None and self.hold is not None:
-            self.hold(release.noise_key(noise_seed), digest_of(given))
+            self.hold(release.noise_key(noise_seed), digest_of(output))
 
-    def _counted(self, count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
+    def _count(self, count: Callable[[], ArrayLike], queries: int, voters: int, classes: int) -> Labels:
         votes = np.asarray(count())
         if votes.shape != (queries, classes):
             raise PrivacyError(f"Asked for votes of shape {(queries, classes)}, counted {votes.shape}.")
@@ -152,9 +150,9 @@ class Ledger:
         return votes
 
 
-def digest_of(given: Labels) -> str:
+def digest_of(output: Labels) -> str:
     """Tells the labels that a kept noise has given from others."""
-    return hashlib.sha256(np.ascontiguousarray(given, dtype="<i8").tobytes()).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(output, dtype="<i8").tobytes()).hexdigest()
 
 
 def total_of(entries: Sequence[Spending], delta: float) -> float:
@@ -177,10 +175,10 @@ def first_run(entries: Sequence[Spending]) -> int:
     What one plan releases in one run has as many purposes, and the plan fixes all of it; a purpose that comes again
     begins the next run. Without a plan nothing is known but that the first release had none before it.
     """
-    seen: set[str] = set()
+    purposes: set[str] = set()
     for entry in entries:
         purpose = entry.release.purpose.split(KEY_MARK)[0]
-        if entry.plan != entries[0].plan or purpose in seen or (seen and not entry.plan):
+        if entry.plan != entries[0].plan or purpose in purposes or (purposes and not entry.plan):
             break
-        seen.add(purpose)
-    return len(seen)
+        purposes.add(purpose)
+    return len(purposes)

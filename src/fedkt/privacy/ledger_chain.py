@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedkt.errors import PrivacyError
-from fedkt.privacy.entries import FIRST, Entry, canonical, digest_or, entry_from, whole
+from fedkt.privacy.entries import FIRST, Entry, canonical, digest_or, entry_from, number_at_least
 from fedkt.system.files import read_at_most
 
 MAX_LINE = 16 * 2**10
@@ -32,16 +32,16 @@ def check_kind(path: Path, text: bytes) -> None:
     if BEGINNING.startswith(start) or not start.strip(b"\0"):
         return
     beside = path.with_name(f"{path.name}.ledger")
-    meant = f" Did you mean {beside}?" if beside.is_file() else ""
-    raise PrivacyError(f"{path} is not a ledger: line 1 is no entry of one. Nothing in it is touched.{meant}")
+    hint = f" Did you mean {beside}?" if beside.is_file() else ""
+    raise PrivacyError(f"{path} is not a ledger: line 1 is no entry of one. Nothing in it is touched.{hint}")
 
 
-def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> tuple[list[Entry], int, str]:
+def read_chain(path: Path, text: bytes, before: Sequence[Entry], start: int) -> tuple[list[Entry], int, str]:
     """The entries, where the last whole one ends, and what is wrong with an interrupted last line (else nothing).
 
-    The first `start` bytes are known to hold the entries `known`.
+    The first `start` bytes are known to hold the entries `before`.
     """
-    entries, interrupted = list(known), ""
+    entries, interrupted = list(before), ""
     while start < len(text) and not interrupted:
         end = text.find(b"\n", start) + 1 or len(text)
         line, number = text[start:end], len(entries) + 1
@@ -64,7 +64,7 @@ def read_chain(path: Path, text: bytes, known: Sequence[Entry], start: int) -> t
     return entries, start, interrupted
 
 
-def whole_runs(path: Path, entries: Sequence[Entry]) -> list[int]:
+def run_ends(path: Path, entries: Sequence[Entry]) -> list[int]:
     """Where each run ends, in entries; the last may end beyond what there is: it was not written whole."""
     ends = [0]
     while ends[-1] < len(entries):
@@ -85,7 +85,7 @@ def read_head(path: Path, head: Path) -> tuple[int, str]:
         return 0, FIRST
     try:
         fields = json.loads(text.decode("ascii"))
-        count, digest = whole("count", fields["count"], 1), digest_or("digest", fields["digest"], FIRST)
+        count, digest = number_at_least("count", fields["count"], 1), digest_or("digest", fields["digest"], FIRST)
         if canonical({"count": count, "digest": digest}) + b"\n" != text:
             raise ValueError("not as it was written")
     except (ValueError, RecursionError, TypeError, KeyError, PrivacyError) as reason:
@@ -96,8 +96,8 @@ def read_head(path: Path, head: Path) -> tuple[int, str]:
 def read_bytes(path: Path, limit: int) -> bytes:
     """The file's bytes, none where it does not exist; refused where it is longer, no plain file or has two names."""
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise PrivacyError(f"{path} is not a plain file with one name, so it is not used as a ledger.")
         text = read_at_most(path, limit)
     except FileNotFoundError:

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from fedkt.errors import PrivacyError
 from fedkt.privacy.entries import FIRST, Entry, Spending, canonical, entries_after
-from fedkt.privacy.ledger_chain import MAX_LINE, check_kind, damage, read_bytes, read_chain, read_head, whole_runs
+from fedkt.privacy.ledger_chain import MAX_LINE, check_kind, damage, read_bytes, read_chain, read_head, run_ends
 from fedkt.system.locks import PAUSE, fcntl, try_lock, unlock
 
 MAX_BYTES = 64 * 2**20
@@ -168,11 +168,11 @@ class LedgerFile:
         if count > len(entries):
             what = f"{interrupted}, though it had been written whole" if interrupted else "entries were removed"
             raise damage(self.path, f"{what} (its head counts {count} entries, the ledger holds {len(entries)})")
-        ends = whole_runs(self.path, entries)
+        ends = run_ends(self.path, entries)
         if ends[-1] > len(entries) and count <= ends[-2]:
             # Of a run that was written in part nothing was released.
-            there, wanted = len(entries) - ends[-2], ends.pop() - ends[-1]
-            interrupted = interrupted or f"{there} of {wanted} entries that belong together are there"
+            present, together = len(entries) - ends[-2], ends.pop() - ends[-1]
+            interrupted = interrupted or f"{present} of {together} entries that belong together are there"
             entries = entries[: ends[-1]]
             end = sum(len(each.line) for each in entries)
         if count not in ends[-2:]:

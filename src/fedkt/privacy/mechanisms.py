@@ -28,10 +28,10 @@ def noise_class(name: str, *, counts: bool = False) -> type[Noise]:
 
     `counts` also knows the noises of counts that are released themselves, which only a ledger holds.
     """
-    known = NOISES | COUNTS if counts else NOISES
-    if name not in known:
+    noises = NOISES | COUNTS if counts else NOISES
+    if name not in noises:
         raise ConfigurationError(f"There is no noise {name!r}. Choose one of: {', '.join(NOISES)}.")
-    return known[name]
+    return noises[name]
 
 
 def parameters(name: str, *, counts: bool = False) -> tuple[str, ...]:
@@ -41,11 +41,11 @@ def parameters(name: str, *, counts: bool = False) -> tuple[str, ...]:
 
 def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -> Noise:
     """The noise with these parameters, as they stand in a plan, a bundle's claim or a ledger."""
-    wanted = parameters(name, counts=counts)
-    unknown, missing = set(scale) - set(wanted), set(wanted) - set(scale)
+    names = parameters(name, counts=counts)
+    unknown, missing = set(scale) - set(names), set(names) - set(scale)
     if unknown or missing:
         raise ConfigurationError(
-            f"{name} noise takes {', '.join(wanted)}"
+            f"{name} noise takes {', '.join(names)}"
             + (f"; it has no {', '.join(sorted(map(str, unknown)))}" if unknown else "")
             + (f"; {', '.join(sorted(missing))} is missing" if missing else "")
             + "."
@@ -55,12 +55,12 @@ def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -
 
 def calibrated_alone() -> tuple[str, ...]:
     """The noises that an ε fixes entirely: nothing about them has to be chosen first."""
-    return tuple(name for name, noise in NOISES.items() if not noise.given())
+    return tuple(name for name, noise in NOISES.items() if not noise.fixed_parameters())
 
 
-def noise_of_given() -> dict[str, str]:
+def noise_of_fixed() -> dict[str, str]:
     """The noise of each parameter that no calibration finds, a threshold, say: enough to tell which noise is meant."""
-    return {each: name for name, noise in NOISES.items() for each in noise.given()}
+    return {each: name for name, noise in NOISES.items() for each in noise.fixed_parameters()}
 
 
 def noise_of_scale() -> dict[str, str]:
@@ -77,8 +77,8 @@ def parse_noise(text: str) -> Noise:
     form = f"{name}:{','.join(names).upper()}"
     parts = [part.strip() for part in rest.split(",")] if colon else []
     if len(parts) != len(names):
-        wanted = f"{len(names)} number{'s' * (len(names) > 1)} ({', '.join(names)})"
-        raise ConfigurationError(f"{name} noise takes {wanted}, got {len(parts)} in {text!r}. Write {form}.")
+        need = f"{len(names)} number{'s' * (len(names) > 1)} ({', '.join(names)})"
+        raise ConfigurationError(f"{name} noise takes {need}, got {len(parts)} in {text!r}. Write {form}.")
     scale = {}
     for each, part in zip(names, parts, strict=True):
         try:
@@ -88,8 +88,3 @@ def parse_noise(text: str) -> Noise:
                 f"The {each} of {name} noise is a number, got {part!r} in {text!r}. Write {form}."
             ) from None
     return noise(**scale)
-
-
-def noise_word(noise: Noise) -> str:
-    """The word that `parse_noise` reads this very noise from."""
-    return f"{noise.name}:{','.join(repr(float(each)).removesuffix('.0') for each in noise.scale.values())}"

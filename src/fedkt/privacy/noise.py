@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -63,12 +64,13 @@ class Noise(ABC):
     """Whether the paper's own formula is drawn beside it."""
 
     @classmethod
+    @cache
     def parameters(cls) -> tuple[str, ...]:
         """The names of its parameters, in the order of its command-line word."""
         return tuple(each.name for each in fields(cls))  # type: ignore[arg-type]
 
     @classmethod
-    def given(cls) -> tuple[str, ...]:
+    def fixed_parameters(cls) -> tuple[str, ...]:
         """The parameters that no calibration finds: they have to be chosen."""
         return tuple(name for name in cls.parameters() if name not in (*cls.safer_if_larger, *cls.safer_if_smaller))
 
@@ -89,7 +91,7 @@ class Noise(ABC):
         """The same noise or a little more, with parameters that can be copied: rounded to the private side."""
 
         def short(name: str, value: float) -> float:
-            if name in self.given():
+            if name in self.fixed_parameters():
                 return value
             unit = 10.0 ** (math.floor(math.log10(value)) - self.digits + 1)
             steps = math.floor(value / unit) if name in self.safer_if_smaller else math.ceil(value / unit)
@@ -202,12 +204,12 @@ def noisy_winners(votes: ArrayLike, draw: Callable[[tuple[int, int]], Floats]) -
 
     Every row gets its noise whatever its votes: a row left out because nobody voted would tell that nobody voted.
     """
-    known = counts(votes)
-    rows, classes = known.shape
+    table = counts(votes)
+    rows, classes = table.shape
     step = max(1, BLOCK // classes)
     labels = np.empty(rows, dtype=np.int64)
     for start in range(0, rows, step):
-        block = known[start : start + step]
+        block = table[start : start + step]
         # Noise is continuous: two noisy counts are equal with probability below 2⁻⁴⁰, so no tie needs breaking.
         labels[start : start + step] = np.argmax(block + draw((len(block), classes)), axis=1)
     return labels

@@ -73,8 +73,8 @@ class Statement:
     def __str__(self) -> str:
         """The statement in plain words."""
         if self.level == "L0":
-            told = "; each party's class counts were sent as they are" if self.counts else ""
-            return f"none: level L0 adds no noise, so nothing is promised (epsilon is infinite){told}"
+            counts = "; each party's class counts were sent as they are" if self.counts else ""
+            return f"none: level L0 adds no noise, so nothing is promised (epsilon is infinite){counts}"
         if self.epsilon is None or self.mechanism is None:
             return f"none: the noise of level {self.level} is too weak for any promise (epsilon is infinite)"
         scale = ", ".join(f"{name} {value:g}" for name, value in (self.scale or {}).items())

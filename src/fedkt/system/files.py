@@ -33,7 +33,7 @@ def open_plain(path: str | os.PathLike[str], *, follow: bool = True) -> Buffered
 
 
 @contextmanager
-def named(path: str | os.PathLike[str]) -> Iterator[None]:
+def name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     """An OSError inside the block that names no file names this one: "no space left" comes without."""
     try:
         yield
@@ -48,7 +48,7 @@ def printable_text(text: str) -> str:
     return "".join(each if each.isprintable() or each == "\n" or category(each) == "Zs" else "?" for each in text)
 
 
-def shown_name(name: str) -> str:
+def printable_name(name: str) -> str:
     """A file's name for people: it may hold anything."""
     return printable_text(name).replace("\n", "?")
 
@@ -60,7 +60,7 @@ def write_atomically(path: Path, data: bytes, *, private: bool = False) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
-    with named(path), unfinished(path) as (handle, temporary):
+    with name_in_errors(path), unfinished(path) as (handle, temporary):
         with os.fdopen(handle, "wb", closefd=False) as file:
             file.write(data)
             file.flush()
@@ -89,10 +89,10 @@ def unfinished(path: Path) -> Iterator[tuple[int, str]]:
 
 def sweep(path: Path) -> None:
     """Remove what killed processes have left of this file: ours by its name, held by nobody."""
-    left = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
+    remains = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
     with suppress(OSError):
         for each in path.parent.iterdir():
-            if left.fullmatch(each.name) and not each.is_symlink() and is_free(each):
+            if remains.fullmatch(each.name) and not each.is_symlink() and is_free(each):
                 with suppress(OSError):
                     each.unlink()
 
@@ -109,7 +109,7 @@ def read_at_most(path: Path, limit: int, *, follow: bool = True) -> bytes | None
 
     Only a regular file is read, and a link only with `follow`.
     """
-    with named(path), open_plain(path, follow=follow) as file:
+    with name_in_errors(path), open_plain(path, follow=follow) as file:
         if os.fstat(file.fileno()).st_size > limit:
             return None
         data = file.read(limit + 1)

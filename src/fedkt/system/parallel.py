@@ -75,7 +75,7 @@ def in_parallel(
     following = 0
     folder = _rows.get() or _own_folder()
     finished = Parallel(n_jobs=jobs, return_as="generator_unordered", temp_folder=str(folder))(
-        delayed(numbered)(work, index, tasks[index]) for index in order
+        delayed(with_number)(work, index, tasks[index]) for index in order
     )
     for done, (index, result) in enumerate(finished, start=1):
         waiting[index] = result
@@ -113,7 +113,7 @@ def sub_progress(progress: Progress | None, before: int, total: int) -> Progress
     return None if progress is None else lambda done, _: progress(before + done, total)
 
 
-def numbered(work: Callable[[Task], Result], index: int, task: Task) -> tuple[int, Result]:
+def with_number(work: Callable[[Task], Result], index: int, task: Task) -> tuple[int, Result]:
     """A result with the number of its task."""
     return index, work(task)
 

@@ -24,10 +24,10 @@ def versions(*more: str) -> dict[str, str]:
     """The versions that a result depends on, by name; of these packages too."""
     from fedkt import __version__
 
-    found = {"fedkt": __version__, "python": platform.python_version()}
+    numbers = {"fedkt": __version__, "python": platform.python_version()}
     for package in (*PACKAGES, *more):
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return numbers

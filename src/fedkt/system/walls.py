@@ -64,7 +64,7 @@ PR_SET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 3, 
 NEW_USER, NEW_NET, NEW_IPC = 0x10000000, 0x40000000, 0x08000000
 
 
-def raise_walls(wanted: Collection[str] = WALLS, *, memory: int, cpu: int, budget: int) -> list[str]:
+def raise_walls(names: Collection[str] = WALLS, *, memory: int, cpu: int, budget: int) -> list[str]:
     """The names of the walls that stand from now on, of those that are wanted; the process cannot take them down.
 
     `memory` is what it may take beside what it has, in bytes; `cpu` and `budget` are seconds (see `set_limits`).
@@ -81,7 +81,7 @@ def raise_walls(wanted: Collection[str] = WALLS, *, memory: int, cpu: int, budge
     }
     standing = []
     for name in WALLS:
-        if name in wanted and (alone or name in ("limits", "seccomp")):
+        if name in names and (alone or name in ("limits", "seccomp")):
             with suppress(OSError, AttributeError, KeyError):
                 steps[name]()
                 standing.append(name)
@@ -134,7 +134,7 @@ def set_limits(memory: int, cpu: int, budget: int) -> None:
     if sys.platform == "win32":
         raise OSError("Windows has no such limits")
     spent = _cpu_seconds()
-    wanted = {
+    limits = {
         "RLIMIT_CORE": (0, 0),
         "RLIMIT_FSIZE": (0, 0),
         "RLIMIT_NPROC": (0, 0),
@@ -142,7 +142,7 @@ def set_limits(memory: int, cpu: int, budget: int) -> None:
         "RLIMIT_CPU": (spent + min(cpu, budget), spent + budget),
         "RLIMIT_NOFILE": (0, 0),
     }
-    for name, values in wanted.items():
+    for name, values in limits.items():
         # macOS knows fewer of them, and a stricter limit may already hold.
         with suppress(AttributeError, ValueError, OSError):
             resource.setrlimit(getattr(resource, name), values)
@@ -189,8 +189,8 @@ def call(name: str, *arguments: object) -> int:
         raise OSError("only Linux has it")
     library = ctypes.CDLL(None, use_errno=True)
     # Variadic functions read whole registers: a number must fill one.
-    sent = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    result = int(getattr(library, name)(*sent))
+    values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    result = int(getattr(library, name)(*values))
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -238,8 +238,8 @@ def _seccomp() -> None:
         raise OSError(f"there is no list of system calls for {machine}")
     place, name = MACHINES[machine]
     code = seccomp_program(place, name)
-    held = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     # Mode 1 sets a filter, flag 1 for all threads; one that cannot have it is what comes back.
     if call("syscall", SECCOMP[place], 1, 1, ctypes.c_char_p(program)):

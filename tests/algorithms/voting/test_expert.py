@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.calibration import calibrated, count_noise
+from fedkt.algorithms.calibration import count_noise, noise_for_epsilon
 from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.voting import Expert
 from fedkt.algorithms.voting.weights import note_weights
@@ -389,18 +389,8 @@ def test_counts_cost_a_twentieth_beside_votes_of_which_only_some_are_answered():
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_noise_is_found_that_keeps_an_epsilon_with_counts(mechanism):
-    noise = calibrated(
-        mechanism,
-        level="L2",
-        epsilon=2.0,
-        delta=1e-5,
-        queries=20,
-        partitions=1,
-        subsets=5,
-        classes=3,
-        parties=1,
-        counts=True,
-    )
+    bare = expert("tree", level="L2", queries=20, subsets=5)
+    noise = noise_for_epsilon(bare, mechanism, epsilon=2.0, delta=1e-5, public_rows=100, classes=3, parties=1)
     algorithm = expert("tree", level="L2", noise=noise, queries=20, subsets=5)
     price = algorithm.price(public_rows=100, classes=3, parties=1, delta=1e-5)
     assert 1.8 < price.epsilon <= 2.0

@@ -26,18 +26,16 @@ def make_voting(voting: str | Voting, **settings: Any) -> Voting:
     """
     if isinstance(voting, Voting):
         return voting
-    named = [each for each in VOTINGS.values() if voting in (each.name, algorithm_name(each))]
-    if not named:
+    kind = next((each for each in VOTINGS.values() if voting in (each.name, algorithm_name(each))), None)
+    if kind is None:
         raise ConfigurationError(f"There is no voting {voting!r}. Choose one of: {', '.join(VOTINGS)}.")
-    made = named[0]
-    known = {each.name for each in fields(made)}  # type: ignore[arg-type]
-    return made(**{name: value for name, value in settings.items() if name in known and value is not None})
+    own = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in settings.items() if name in own and value is not None})
 
 
 def usual_voting(level: str) -> str:
     """The voting where nobody chose one: by who knows a class, unless noise has to hide single votes."""
-    found = [name for name, each in VOTINGS.items() if level in each.default_at]
-    return found[0] if found else Consistent.name
+    return next((name for name, each in VOTINGS.items() if level in each.default_at), Consistent.name)
 
 
 __all__ = [

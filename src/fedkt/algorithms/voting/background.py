@@ -13,7 +13,7 @@ the half that the other has seen. The student learns what they say as it is: a d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -92,14 +92,8 @@ class Background(Expert):
 
     def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
         """What the party sends: its student, which knows one class more."""
-        return Bundle(
-            students.sender,
-            students.classes,
-            students.models,
-            soft=True,
-            calibrated=self.calibrated(fedkt, party.model),
-            background_class=True,
-        )
+        calibrated = self.calibrated(fedkt, party.model)
+        return replace(students, soft=True, calibrated=calibrated, background_class=True)
 
     def ask(self, students: Students) -> list[Any]:
         """What each of one party's students says of the rows; one that only names a class does not vote."""
@@ -162,22 +156,22 @@ class BackgroundLesson(SoftLesson):
         labels = np.concatenate([party.y, np.full(self.n_public, self.n_outputs - 1)])
         tasks = []
         for number in range(FOLDS):
-            seen = np.sort(np.concatenate([fold for place, fold in enumerate(self.folds) if place != number]))
-            some = np.concatenate([np.arange(own), own + seen])
+            others = np.sort(np.concatenate([fold for place, fold in enumerate(self.folds) if place != number]))
+            some = np.concatenate([np.arange(own), own + others])
             rng, who = party.rng(0, TEACH, number), f"Party {party.name!r}, teacher {number + 1}"
             tasks.append(TrainingTask(self.roles.teacher, rows, labels[some], rng, some, who))
         return tasks
 
     def distributions(self, teachers: Sequence[FittedModel]) -> Matrix:
         """What the teachers say of the public rows, each of those that it has not seen."""
-        found = np.zeros((self.n_public, self.n_outputs))
+        distributions = np.zeros((self.n_public, self.n_outputs))
         for number, (fold, teacher) in enumerate(zip(self.folds, teachers, strict=True)):
             if len(fold):
                 answer = self.ask(number, teacher, take_rows(self.party.public, fold))
                 # As if it had learned all public rows as background, not only those of the other folds.
                 answer[:, -1] *= self.n_public / max(self.n_public - len(fold), 1)
-                found[fold] = answer
-        return normalise_rows(found)
+                distributions[fold] = answer
+        return normalise_rows(distributions)
 
 
 def check_family(party: Party, own: Roles) -> None:

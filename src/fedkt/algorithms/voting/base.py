@@ -100,10 +100,6 @@ class Voting(ABC):
         """t where nobody chose it: noise needs many teachers; without it one had better see all rows."""
         return 1 if level == "L0" else 5
 
-    def n_outputs(self, n_classes: int) -> int:
-        """How many classes a student tells apart."""
-        return n_classes + self.background_class
-
     def check(self, *, level: str, partitions: int, subsets: int) -> None:
         """Refuse, in words, settings that do not go with this voting."""
         if level not in self.levels:
@@ -155,18 +151,18 @@ def ask_students(
     """What each party's students say about the rows that are asked; one whose student fails is named and left out."""
     rows = server.public if queries is None else take_rows(server.public, queries)
     tasks = [(bundle.models, rows, bundle.n_outputs) for bundle in bundles]
-    found = StudentAnswers()
+    result = StudentAnswers()
     for bundle, answers in zip(bundles, in_parallel(voting.ask, tasks, jobs=server.jobs), strict=True):
         failures = [f"student {place + 1}: {each}" for place, each in enumerate(answers) if isinstance(each, str)]
         if failures:
             # Fewer students agree more easily: with one left out, it would vote on more rows than others.
             note = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failures)}"
             server.diary.say(note)
-            found.silent[bundle.sender] = note
+            result.silent[bundle.sender] = note
         else:
-            found.voters.append((bundle, compact(np.stack(answers), bundle.n_outputs)))
-    server.diary.vote.silent = found.silent
-    return found
+            result.voters.append((bundle, compact(np.stack(answers), bundle.n_outputs)))
+    server.diary.vote.silent = result.silent
+    return result
 
 
 def compact(answers: NDArray[Any], n_outputs: int) -> NDArray[Any]:

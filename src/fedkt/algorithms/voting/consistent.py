@@ -57,7 +57,8 @@ class Consistent(Voting):
     def winners(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> Labels:
         """The winners of the consistent votes on all public rows."""
         n_classes = len(server.classes)
-        votes, voters = consistent_votes((said for _, said in answers.voters), n_classes), len(answers.voters)
+        votes = consistent_votes((each for _, each in answers.voters), n_classes)
+        voters = len(answers.voters)
         if not votes.any():
             votes = plain_votes(fedkt, server, answers)
             voters = int(votes[0].sum())
@@ -74,7 +75,7 @@ class Consistent(Voting):
         assert queries is not None
 
         def count() -> Votes:
-            votes = consistent_votes((said for _, said in answers.voters), len(server.classes))
+            votes = consistent_votes((each for _, each in answers.voters), len(server.classes))
             if server.diagnostic:
                 server.diary.bare_votes.append(votes)
             return votes
@@ -92,7 +93,7 @@ def plain_votes(fedkt: FedKT, server: Server, answers: StudentAnswers) -> Votes:
         f"On no public row do all {fedkt.partitions} students of any party agree, so every student's own vote was "
         "counted. Expect a poor model: use more public rows, more rows per party, or fewer partitions."
     )
-    return count_votes(np.concatenate([said for _, said in answers.voters]), len(server.classes))
+    return count_votes(np.concatenate([each for _, each in answers.voters]), len(server.classes))
 
 
 def note_figures(server: Server, votes: Votes, labels: Labels, voters: int) -> None:
@@ -116,11 +117,11 @@ def note_lost_classes(server: Server, votes: Votes, labels: Labels) -> None:
     half of them know well can lose every row, however many votes it has.
     """
     cast = votes.sum(axis=0) / max(votes.sum(), 1)
-    given = np.bincount(labels[labels != NO_VOTE], minlength=len(server.classes)) / max(len(labels), 1)
+    share = np.bincount(labels[labels != NO_VOTE], minlength=len(server.classes)) / max(len(labels), 1)
     for label, name in enumerate(server.classes):
-        if cast[label] > LOST * given[label] and cast[label] >= 0.01:
+        if cast[label] > LOST * share[label] and cast[label] >= 0.01:
             server.diary.say(
-                f"Class {name!r} has {cast[label]:.1%} of the votes but is the label of only {given[label]:.1%} of the "
+                f"Class {name!r} has {cast[label]:.1%} of the votes but is the label of only {share[label]:.1%} of the "
                 "public rows: most parties hardly know it and outvote the others. The final model may not know it."
             )
 

@@ -126,10 +126,9 @@ class Expert(Voting):
 
         if fedkt.level == "L0":
             return tuple(int(each) for each in count())
-        public_rows = count_rows(party.public)
-        if self.count_noise(fedkt, public_rows) is None:
+        *_, release = fedkt.releases(public_rows=count_rows(party.public), classes=n_classes, parties=1)
+        if release.noise.for_votes:
             raise PrivacyError(f"Class counts leave at level {fedkt.level} with noise only, and there is none.")
-        *_, release = fedkt.releases(public_rows=public_rows, classes=n_classes, parties=1)
         rng = party.noise_rng(release.stream)
         return party.ledger.release_counts(count, release, rng=rng, noise_seed=party.noise_seed)
 
@@ -151,15 +150,15 @@ class Expert(Voting):
     ) -> Matrix:
         """What the parties say together about each public row."""
         counts = class_counts(voting)
-        believed = [
+        posteriors = [
             opinion if bundle.has_probabilities else doubt(opinion, own)
             for opinion, bundle, own in zip(opinions, voting, normalise_rows(counts), strict=True)
         ]
-        scores = pooled_posterior(believed, shares_of(counts))
+        scores = pooled_posterior(posteriors, shares_of(counts))
         note_bare_classes(server, voting)
         note_weights(server, voting, counts, "says it has")
         if fedkt.level == "L0":
-            note_misfits(server, voting, believed, counts, scores)
+            note_misfits(server, voting, posteriors, counts, scores)
         return scores
 
 

@@ -18,14 +18,14 @@ def limit_drift(server: Server, voting: Sequence[Bundle], scores: Matrix) -> Mat
     """
     if all(bundle.calibrated and bundle.has_probabilities for bundle in voting):
         return scores
-    moved, strayed, left = limit_label_drift(scores)
-    server.diary.vote.strayed = strayed
-    if moved is not scores:
+    result, before, after = limit_label_drift(scores)
+    server.diary.vote.strayed = before
+    if result is not scores:
         server.diary.say(
-            f"The labels' class shares strayed by {strayed:.1%} from how probable the parties find the classes on the "
-            f"public rows, and were pulled back to {left:.1%}."
+            f"The labels' class shares strayed by {before:.1%} from how probable the parties find the classes on the "
+            f"public rows, and were pulled back to {after:.1%}."
         )
-    return moved
+    return result
 
 
 def note_weights(server: Server, voting: Sequence[Bundle], counts: Matrix, says: str) -> None:
@@ -33,11 +33,11 @@ def note_weights(server: Server, voting: Sequence[Bundle], counts: Matrix, says:
     vote, shares = server.diary.vote, shares_of(counts)
     vote.voters = len(voting)
     # Of a class without rows everybody has an equal share, which says nothing about anybody.
-    known = np.flatnonzero(counts.sum(axis=0) >= min(1.0, counts.sum(axis=0).max()))
-    shares = shares[:, known]
+    classes = np.flatnonzero(counts.sum(axis=0) >= min(1.0, counts.sum(axis=0).max()))
+    shares = shares[:, classes]
     vote.weights = {bundle.sender: float(share.mean()) for bundle, share in zip(voting, shares, strict=True)}
     vote.largest_shares = {
-        bundle.sender: [str(server.classes[int(known[share.argmax()])]), float(share.max())]
+        bundle.sender: [str(server.classes[int(classes[share.argmax()])]), float(share.max())]
         for bundle, share in zip(voting, shares, strict=True)
     }
     for bundle, part in zip(voting, counts.sum(axis=1) / max(counts.sum(), 1.0), strict=True):

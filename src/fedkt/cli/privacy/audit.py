@@ -87,9 +87,9 @@ def audited_noise(
 ) -> Noise:
     """The noise of a given scale, or the smallest one for the ε."""
     from fedkt.privacy.calibrate import smallest_noise
-    from fedkt.privacy.mechanisms import USUAL, noise_of_given
+    from fedkt.privacy.mechanisms import USUAL, noise_of_fixed
 
-    scaled = [name for name in scale if name not in noise_of_given()]
+    scaled = [name for name in scale if name not in noise_of_fixed()]
     if epsilon is not None and scaled:
         raise ConfigurationError(f"Give either --epsilon or a scale, got both (--{', --'.join(scaled)}).")
     if scaled:

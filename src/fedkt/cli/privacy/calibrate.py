@@ -50,7 +50,7 @@ def calibrate(
 
       fedkt privacy calibrate --epsilon 2 --voters 50 --most-queries --sigma 40
     """
-    from fedkt.privacy.mechanisms import noise_of_given
+    from fedkt.privacy.mechanisms import noise_of_fixed
 
     scale = options.scale(
         gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
@@ -67,7 +67,7 @@ def calibrate(
     if queries is None:
         raise ConfigurationError("How many queries? Pass --queries 40, or --most-queries with a noise scale.")
     fixed = dict(scale)
-    if set(fixed) - set(noise_of_given()):
+    if set(fixed) - set(noise_of_fixed()):
         raise ConfigurationError(
             f"calibrate finds the scale: leave --{', --'.join(sorted(fixed))} out, or ask for --most-queries with it."
         )
@@ -110,7 +110,7 @@ def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float]
     from fedkt.privacy.calibrate import smallest_noise
     from fedkt.privacy.mechanisms import noise_class
 
-    own = fixed if noise_class(name).given() else {}
+    own = fixed if noise_class(name).fixed_parameters() else {}
     least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
     # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
     short, long = (price_at(each, queries, public) for each in (least.rounded(), least))

@@ -57,11 +57,11 @@ def say(text: str) -> None:
 
 def mechanism_of(mechanism: str | None, scale: dict[str, float]) -> str:
     """The mechanism named, or the one that has the scale given; refused where neither says."""
-    from fedkt.privacy.mechanisms import noise_of_given, noise_of_scale
+    from fedkt.privacy.mechanisms import noise_of_fixed, noise_of_scale
 
     if mechanism is not None:
         return mechanism
-    of_given = [noise for name, noise in noise_of_given().items() if name in scale]
+    of_given = [noise for name, noise in noise_of_fixed().items() if name in scale]
     if of_given:
         return of_given[0]
     single = noise_of_scale()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 
 from fedkt.errors import ConfigurationError, PrivacyError
@@ -18,24 +18,10 @@ from fedkt.privacy.price import Price, Release
 Accountant = Callable[[Release, float], float]
 
 
-def _game(release: Release, delta: float) -> float:
-    """The exact price of the arg max of two classes (see `game`)."""
-    return _if_written("game", release, delta) if release.classes == 2 else math.inf
-
-
-def _arg_max(release: Release, delta: float) -> float:
-    """The bound on the arg max of Gaussian counts (see `argmax`)."""
-    return _if_written("argmax", release, delta)
-
-
-def _if_written(module: str, release: Release, delta: float) -> float:
+def _heavy(module: str, release: Release, delta: float) -> float:
     """That module's ε; infinite where it refuses the noise. Loaded on first use, because it is heavy."""
     try:
         return float(import_module(f"fedkt.privacy.accountant.{module}").epsilon(release, delta))
-    except ModuleNotFoundError as missing:
-        if missing.name != f"fedkt.privacy.accountant.{module}":
-            raise
-        return math.inf
     except PrivacyError:
         return math.inf
 
@@ -47,13 +33,13 @@ ACCOUNTANTS: dict[str, Accountant] = {
     "rdp": rdp.epsilon,
     "pld": pld.epsilon,
     "gdp": gdp.epsilon,
-    "exact": _game,
-    "arg-max": _arg_max,
+    "exact": partial(_heavy, "game"),
+    "arg-max": partial(_heavy, "argmax"),
 }
 
 
 @lru_cache(maxsize=4096)
-def _remembered(name: str, release: Release, delta: float) -> float:
+def _cached_epsilon(name: str, release: Release, delta: float) -> float:
     return float(ACCOUNTANTS[name](release, delta))
 
 
@@ -61,8 +47,8 @@ def _epsilon(name: str, release: Release, delta: float) -> float:
     try:
         hash(release)
     except TypeError:  # a noise from elsewhere that cannot be a key is priced anew each time
-        return float(ACCOUNTANTS[name](release, delta))
-    return _remembered(name, release, delta)
+        return _cached_epsilon.__wrapped__(name, release, delta)
+    return _cached_epsilon(name, release, delta)
 
 
 def check_delta(delta: float) -> float:

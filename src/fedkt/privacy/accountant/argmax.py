@@ -37,6 +37,7 @@ from scipy.special import log_ndtr, ndtr
 from fedkt.privacy.accountant import game
 from fedkt.privacy.accountant import rdp as noisy_counts
 from fedkt.privacy.accountant.three_cells import bound
+from fedkt.privacy.noise import GaussianAnswers
 from fedkt.privacy.price import Release
 from fedkt.privacy.stream import Floats
 
@@ -53,31 +54,31 @@ _ROOT = math.sqrt(2)
 class Certificate:
     """The largest D_α found in the plane, a number proven to be above all of it, and the boxes that took."""
 
-    found: float
+    largest: float
     certified: float
     boxes: int
 
 
 def supremum(
-    bounds: Callable[[Floats], tuple[Floats, Floats]], boxes: Floats, gap: float, found: float = 0.0
+    bounds: Callable[[Floats], tuple[Floats, Floats]], boxes: Floats, gap: float, largest: float = 0.0
 ) -> Certificate:
     """The supremum over all boxes, from values at centres and upper bounds over boxes: split where it is not yet known.
 
     A box is dropped once its upper bound is at most (1 + gap) times the largest value found. Where the number of boxes
     runs out, the bounds of those left are the answer: always proven, only less sharp.
     """
-    proven, spent = found, 0
+    proven, spent = largest, 0
     while len(boxes):
         parts = [bounds(boxes[i : i + 2048]) for i in range(0, len(boxes), 2048)]
         value, upper = (np.concatenate(side) for side in zip(*parts, strict=True))
         spent += len(boxes)
-        found = max(found, float(value.max()))
-        open_ = upper > found * (1 + gap)
+        largest = max(largest, float(value.max()))
+        open_ = upper > largest * (1 + gap)
         if spent > _MOST_BOXES:
-            return Certificate(found, max(proven, float(upper.max())), spent)
+            return Certificate(largest, max(proven, float(upper.max())), spent)
         proven = max(proven, float(upper[~open_].max(initial=0.0)))
         boxes = _split(boxes[open_])
-    return Certificate(found, proven, spent)
+    return Certificate(largest, proven, spent)
 
 
 @dataclass(frozen=True)
@@ -124,11 +125,11 @@ def certificate(order: float, sigma: float) -> Certificate | None:
         return None
     edge = _edge(order, shift, ends, ends.kappa)
     # A relative gap g of ln(1 + S) allows one of g (1 + S) ln(1 + S) / S of S, which is at least this.
-    gap = GAP * max(1.0, math.log1p(edge.found))
+    gap = GAP * max(1.0, math.log1p(edge.largest))
     boxes = _triangle(ends.z + beta * step, ends.z + step, ends.z)
-    plane = supremum(lambda b: bound(b, order, shift), boxes, gap, edge.found)
+    plane = supremum(lambda b: bound(b, order, shift), boxes, gap, edge.largest)
     top = max(edge.certified, plane.certified) + ends.rest
-    return Certificate(math.log1p(plane.found) / beta, math.log1p(top) / beta * (1 + 1e-12), edge.boxes + plane.boxes)
+    return Certificate(math.log1p(plane.largest) / beta, math.log1p(top) / beta * (1 + 1e-12), edge.boxes + plane.boxes)
 
 
 @lru_cache(maxsize=4096)
@@ -143,7 +144,7 @@ def halves_certificate(order: float, shift: float) -> Certificate | None:
         return None
     edge, beta = _edge(order, shift, ends, 0.0), order - 1
     top = math.log1p(edge.certified + ends.rest) / beta * (1 + 1e-12)
-    return Certificate(math.log1p(edge.found) / beta, top, edge.boxes)
+    return Certificate(math.log1p(edge.largest) / beta, top, edge.boxes)
 
 
 def _edge(order: float, shift: float, ends: _Ends, margin: float) -> Certificate:
@@ -164,26 +165,11 @@ def halves_rdp(order: float, shift: float) -> float:
     return min(order * shift**2 / 2, math.inf if proven is None else proven.certified)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """So many answers of one kind, each about a Gaussian that moves by `shift` of its σ."""
-
-    times: int
-    shift: float
-    halves: bool
-    """Whether an answer is one of two; else it is one of three or more."""
-
-    def rdp(self, order: float) -> float:
-        return self.times * (halves_rdp(order, self.shift) if self.halves else rdp(order, _ROOT / self.shift))
-
-
-def _parts(release: Release) -> list[_Part]:
-    """The answers of a release on its longest path; none where this accountant has nothing to say."""
-    # Two classes are left to the game, which is exact, unless that would take too long.
-    if game.applies(release) and not game.takes_too_long(release):
-        return []
-    answers = release.noise.gaussian_answers(release.queries)
-    return [_Part(each.times, each.shift, each.yes_or_no or release.classes == 2) for each in answers]
+def _certified(answers: GaussianAnswers, classes: int, order: float) -> float:
+    """A proven bound on the Rényi divergence of all these answers; of two classes a winner is one of two as well."""
+    if answers.yes_or_no or classes == 2:
+        return answers.times * halves_rdp(order, answers.shift)
+    return answers.times * rdp(order, _ROOT / answers.shift)
 
 
 def epsilon(release: Release, delta: float) -> float:
@@ -192,17 +178,18 @@ def epsilon(release: Release, delta: float) -> float:
     Any order is sound, so only the most promising one is certified: promising by the two `halves`, whose divergence is
     a close lower bound of G. The conversion is that of Canonne, Kamath and Steinke (2020, Proposition 12).
     """
-    parts = _parts(release)
-    if not parts:
+    answers = release.noise.gaussian_answers(release.queries)
+    # Two classes are left to the game, which is exact, unless that would take too long.
+    if not answers or (game.applies(release) and not game.takes_too_long(release)):
         return math.inf
     if release.queries == 0:
         return 0.0
     from dp_accounting.rdp import compute_epsilon  # type: ignore[import-untyped,unused-ignore]
 
-    promising = sum((part.times * _promise(part.shift) for part in parts), np.zeros(len(noisy_counts.orders())))
-    order = float(compute_epsilon(noisy_counts.orders(), promising, delta)[1])
-    rounded = sum(part.rdp(order) for part in parts) * (1 + 1e-12)
-    return float(min(compute_epsilon([order], [rounded], delta)[0], noisy_counts.epsilon(release, delta)))
+    guide = sum((each.times * _promise(each.shift) for each in answers), np.zeros(len(noisy_counts.orders())))
+    order = float(compute_epsilon(noisy_counts.orders(), guide, delta)[1])
+    total = sum(_certified(each, release.classes, order) for each in answers) * (1 + 1e-12)
+    return float(min(compute_epsilon([order], [total], delta)[0], noisy_counts.epsilon(release, delta)))
 
 
 @lru_cache(maxsize=256)

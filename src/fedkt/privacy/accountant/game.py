@@ -109,29 +109,14 @@ def epsilon(release: Release, delta: float) -> float:
     return min(most, math.log(y_low + share * (y_high - y_low)) * (1 + 1e-12))
 
 
-def game_delta(release: Release, epsilon: float, *, step: float | None = None) -> float:
-    """An upper bound for δ at this ε, by the same game."""
-    if not applies(release):
-        return 1.0
-    if release.queries == 0:
-        return 0.0
-    step = fine_step(release) if step is None else step
-    values, lowest = game_values(release.noise, release.queries, release.voters, release.abstentions, step)
-    position = (-epsilon - lowest) / step
-    if position < 0:
-        return float(values[0])
-    index, weight = place(position, step)
-    return min(1.0, float((1 - weight) * values[index] + weight * values[index + 1]) * INFLATION)
-
-
 def fine_step(release: Release) -> float:
     """The grid step: so fine that a near tie moves over several points, but not too many points in all."""
     coins = coin_pairs(release.noise, release.voters, release.abstentions)
     tie = nearest_tie(coins)
-    told = math.log(coins.p_zero[tie]) - math.log(max(coins.q_zero[tie], UNDERFLOW))
+    loss = math.log(coins.p_zero[tie]) - math.log(max(coins.q_zero[tie], UNDERFLOW))
     most = release.queries * largest_loss(coins)
     width = reach_of(release.noise, release.queries, largest_loss(coins)) + min(ABOVE, most)
-    return min(STEP, max(told / STEPS_OF_A_TIE, width / MOST_POINTS, LEAST_STEP))
+    return min(STEP, max(loss / STEPS_OF_A_TIE, width / MOST_POINTS, LEAST_STEP))
 
 
 def reach_of(noise: Noise, queries: int, largest: float) -> float:
@@ -158,11 +143,11 @@ def game_values(noise: Noise, queries: int, voters: int, abstentions: bool, step
         (move(p_one, q_one, step), move(p_zero, q_zero, step))
         for p_one, q_one, p_zero, q_zero in zip(coins.p_one, coins.q_one, coins.p_zero, coins.q_zero, strict=True)
     ]
-    for asked in range(1, queries + 1):
+    for query in range(1, queries + 1):
         values = one_query(values, moves, step)
-        if asked * largest < -lowest:
-            beyond = math.floor((-asked * largest - lowest) / step - 1e-6) + 1
-            values[:beyond] = np.minimum(values[:beyond], asked * UNDERFLOW)
+        if query * largest < -lowest:
+            beyond = math.floor((-query * largest - lowest) / step - 1e-6) + 1
+            values[:beyond] = np.minimum(values[:beyond], query * UNDERFLOW)
     values.setflags(write=False)
     return values, lowest
 

@@ -30,9 +30,9 @@ def randomised_response_delta(pure: float, queries: int, epsilon: float) -> floa
 
     flips = np.arange(queries + 1)
     excess = epsilon - (queries - 2 * flips) * pure
-    kept = excess < 0
-    masses = binom.pmf(flips[kept], queries, 1 / (1 + math.exp(pure)))
-    return float(np.sum(masses * -np.expm1(excess[kept])) * (1 + 1e-9))
+    positive = excess < 0
+    masses = binom.pmf(flips[positive], queries, 1 / (1 + math.exp(pure)))
+    return float(np.sum(masses * -np.expm1(excess[positive])) * (1 + 1e-9))
 
 
 def randomised_response_epsilon(pure: float, queries: int, delta: float) -> float:
@@ -55,11 +55,11 @@ def epsilon(release: Release, delta: float) -> float:
         return 0.0
     if queries > MOST_QUERIES:
         return math.inf
-    found = [math.inf]
+    answers = [math.inf]
     if math.isfinite(noise.pure()):
-        found.append(randomised_response_epsilon(noise.pure(), queries, delta))
+        answers.append(randomised_response_epsilon(noise.pure(), queries, delta))
     usable = delta * (1 - 1e-9) - FFT_ERROR
     losses = noise.loss_distribution(queries) if usable > 0 else None
     if losses is not None:
-        found.append(float(losses.get_epsilon_for_delta(usable)))
-    return min(found)
+        answers.append(float(losses.get_epsilon_for_delta(usable)))
+    return min(answers)

@@ -33,11 +33,11 @@ def from_curve(total: Floats, delta: float) -> float:
     return from_orders(orders(), total, delta)
 
 
-def from_orders(tried: Floats, total: Floats, delta: float) -> float:
+def from_orders(some_orders: Floats, total: Floats, delta: float) -> float:
     """The smallest ε of a bound at these orders, by dp-accounting's conversion of a Rényi curve."""
     from dp_accounting.rdp import compute_epsilon
 
-    return float(compute_epsilon(tried, total, delta)[0])
+    return float(compute_epsilon(some_orders, total, delta)[0])
 
 
 def epsilon(release: Release, delta: float) -> float:

@@ -113,14 +113,14 @@ def bound(boxes: Floats, order: float, shift: float, margin: float = 0.0) -> tup
         slack = reach * 2 * error * first + blur * (psi + first) + reach_gap * swing
 
         length = np.sqrt(wide**2 + high**2)
-        moved = np.minimum(reach_gap + shift * length**2, shift * length) + error
+        reach_both = np.minimum(reach_gap + shift * length**2, shift * length) + error
         score = reach + length**2
         score_gap = np.minimum(reach_gap + 2 * shift * length**2, shift * length)
         top = log_p + reach  # ln p is concave: it lies below its tangent
         curve = (
-            score**2 * _largest(_weighted_psi, top, gap, moved, beta)
-            + (2 * score * score_gap + 2 * shift * length**2) * _largest(_weighted_first, top, gap, moved, beta)
-            + score_gap**2 * _largest(_weighted_second, top, gap, moved, beta)
+            score**2 * _largest(_weighted_psi, top, gap, reach_both, beta)
+            + (2 * score * score_gap + 2 * shift * length**2) * _largest(_weighted_first, top, gap, reach_both, beta)
+            + score_gap**2 * _largest(_weighted_second, top, gap, reach_both, beta)
         )
         upper = slope_u * wide + slope_v * high + (psi + slack + curve / 2).sum(axis=0)
     return _weighted_psi(p.log, gap, beta).sum(axis=0), np.where(np.isnan(upper), np.inf, upper * (1 + 1e-12))

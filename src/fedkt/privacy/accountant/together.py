@@ -40,7 +40,7 @@ from fedkt.privacy.accountant import check_delta, gdp, price, rdp
 from fedkt.privacy.price import Price, Release, common_adjacency
 
 
-def merged(releases: Sequence[Release]) -> list[Release]:
+def merge_releases(releases: Sequence[Release]) -> list[Release]:
     """The releases with those of the same noise made into one; whatever could matter to a price is made no smaller."""
     groups: dict[object, Release] = {}
     for number, each in enumerate(releases):
@@ -77,20 +77,20 @@ def price_together(releases: Sequence[Release], delta: float, *, adaptive: bool 
             f"Releases protect different things and have no common ε: {', '.join(sorted(units))}. Price each alone."
         )
     releases = [replace(each, adjacency=common_adjacency(releases)) for each in releases]
-    asked = [each for each in releases if each.queries]
-    if not asked:
+    votes = [each for each in releases if each.queries]
+    if not votes:
         raise PrivacyError("Nothing was released, so there is nothing to price.")
     if adaptive:
         run = sum(each.queries > 0 for each in releases[:first])
-        found = _as_one_goes(asked, max(1, run), delta)
+        total = _as_one_goes(votes, max(1, run), delta)
     else:
-        found = _fixed_beforehand(asked, delta)
-    return replace(found, releases=tuple(releases))
+        total = _fixed_beforehand(votes, delta)
+    return replace(total, releases=tuple(releases))
 
 
-def _fixed_beforehand(asked: list[Release], delta: float) -> Price:
+def _fixed_beforehand(releases: list[Release], delta: float) -> Price:
     """The price of releases whose figures were all fixed without looking at a label."""
-    groups = merged(asked)
+    groups = merge_releases(releases)
     if len(groups) == 1:
         return price(groups[0], delta)
     share = delta / len(groups)
@@ -103,27 +103,28 @@ def _fixed_beforehand(asked: list[Release], delta: float) -> Price:
     return _smallest(answers, groups, delta)
 
 
-def _as_one_goes(asked: list[Release], run: int, delta: float) -> Price:
+def _as_one_goes(releases: list[Release], run: int, delta: float) -> Price:
     """The filter's price, where the first `run` releases were fixed together (see the top of this page)."""
-    groups, opening = merged(asked), asked[0]
-    alike = all(_of_kind(each, opening) for each in asked[1:])
-    if len(asked) == run:
+    groups, opening = merge_releases(releases), releases[0]
+    alike = all(_of_kind(each, opening) for each in releases[1:])
+    one_kind = replace(opening, queries=sum(each.queries for each in releases))
+    if len(releases) == run:
         # A first run of several kinds keeps to costs that a filter can add up: it goes on from there.
         if alike:
-            return price(replace(opening, queries=sum(each.queries for each in asked)), delta)
-        known = {"pure": _pure(groups), "zcdp": _concentrated(groups, delta)}
-        known["gdp"] = _sum_of_squares(groups, delta) if _all_gaussian(groups) else math.inf
-        return _smallest(known, groups, delta)
+            return price(one_kind, delta)
+        answers = {"pure": _pure(groups), "zcdp": _concentrated(groups, delta)}
+        answers["gdp"] = _sum_of_squares(groups, delta) if _all_gaussian(groups) else math.inf
+        return _smallest(answers, groups, delta)
     half = delta / 2
     answers = {"pure": _pure(groups)}
-    if _all_gaussian(asked[:run]):
+    if _all_gaussian(releases[:run]):
         answers["gdp"] = _sum_of_squares(groups, half)
     else:
         answers["zcdp"] = _concentrated(groups, half)
     if alike:
-        found = price(replace(opening, queries=sum(each.queries for each in asked)), half)
-        if found.epsilon <= min(answers.values()):
-            return replace(found, delta=delta)
+        together = price(one_kind, half)
+        if together.epsilon <= min(answers.values()):
+            return replace(together, delta=delta)
     return _smallest(answers, groups, delta)
 
 
@@ -147,9 +148,9 @@ def _all_gaussian(releases: Sequence[Release]) -> bool:
 def _smallest(answers: dict[str, float], groups: list[Release], delta: float) -> Price:
     best = min(answers, key=lambda name: answers[name])
     votes = [each for each in groups if each.noise.for_votes]
-    whole = replace(votes[0], queries=sum(each.queries for each in votes)) if votes else groups[0]
+    release = replace(votes[0], queries=sum(each.queries for each in votes)) if votes else groups[0]
     many = f"{len(groups)} kind{'s' * (len(groups) > 1)} of release"
-    return Price(answers[best], delta, f"{best} over {many}", whole, answers)
+    return Price(answers[best], delta, f"{best} over {many}", release, answers)
 
 
 def _pure(groups: list[Release]) -> float:

@@ -29,7 +29,7 @@ from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
 from fedkt.plan import Plan
 from fedkt.privacy.stream import new_secret
 from fedkt.system.files import read_at_most, write_atomically
-from fedkt.system.locks import give_back, try_lock
+from fedkt.system.locks import if_free
 from fedkt.system.parallel import Progress
 from fedkt.system.versions import versions
 
@@ -135,31 +135,22 @@ def sole_worker(name: str, folder: Path) -> Iterator[None]:
     Where the system has no flock, nobody is kept out.
     """
     check_is_shelf(folder)
-    handle = lock_shelf(folder)
-    if handle is None:
-        raise ConfigurationError(
-            f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it first."
-        )
     try:
-        # Whoever came first may have left something between the look and the lock.
-        check_is_shelf(folder)
-        yield
+        with if_free(folder / LOCK, mode=0o700) as ours:
+            if not ours:
+                raise ConfigurationError(
+                    f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it "
+                    "first."
+                )
+            # Whoever came first may have left something between the look and the lock.
+            check_is_shelf(folder)
+            yield
     finally:
-        give_back(folder / LOCK, handle)
         # A folder with unfinished work in it stays; so does one that others have put files into.
         with suppress(OSError):
             folder.rmdir()
             if folder.parent.name == WORK.name:
                 folder.parent.rmdir()
-
-
-def lock_shelf(folder: Path) -> int | None:
-    """The handle that holds the folder's lock, None while somebody else has it."""
-    while True:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Whoever has just finished there takes the folder away.
-        with suppress(FileNotFoundError):
-            return try_lock(folder / LOCK)
 
 
 def check_is_shelf(folder: Path) -> None:

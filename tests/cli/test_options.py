@@ -17,7 +17,7 @@ from fedkt import FedKTClassifier
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.voting import VOTINGS
 from fedkt.cli import app
-from fedkt.cli.panels import DATA, HIDDEN, MODEL, Verb, values_of, with_groups
+from fedkt.cli.panels import DATA, MODEL, Verb, values_of, with_groups
 from fedkt.cli.runs import algorithms_with
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
@@ -88,11 +88,16 @@ def test_help_comes_in_panels_and_without_the_flags_of_before(verb):
 
 def test_a_group_becomes_options_and_comes_back_whole():
     @dataclass(frozen=True)
+    class Former:
+        hidden: ClassVar[bool] = True
+        old: Annotated[int | None, typer.Option(help="Before.")] = None
+
+    @dataclass(frozen=True)
     class Rows:
         panel: ClassVar[str] = DATA
         source: Annotated[str, typer.Option(help="From where.")]
         share: Annotated[float, typer.Option(help="How much.")] = 0.5
-        old: Annotated[int | None, typer.Option(help="Before."), HIDDEN] = None
+        former: Former = Former()
 
     @dataclass(frozen=True)
     class Both:
@@ -101,6 +106,7 @@ def test_a_group_becomes_options_and_comes_back_whole():
 
     # In the annotations as they stand: names of this function cannot be looked up later.
     Both.__annotations__["rows"] = Rows
+    Rows.__annotations__["former"] = Former
     seen = []
 
     def verb(both, loud=False):
@@ -111,7 +117,7 @@ def test_a_group_becomes_options_and_comes_back_whole():
     small.command(cls=Verb)(with_groups(verb))
     ran = CliRunner().invoke(small, ["--source", "here", "--share", "0.25", "--old", "3", "--loud"])
     assert ran.exit_code == 0, ran.output
-    assert seen == [(Both(Rows("here", 0.25, 3), 6), True)]
+    assert seen == [(Both(Rows("here", 0.25, Former(3)), 6), True)]
     assert values_of(seen[0][0]) == {"source": "here", "share": 0.25, "old": 3, "depth": 6}
     options = {each.name: each for each in get_command(small).params}
     assert [options[name].rich_help_panel for name in ("source", "share", "depth")] == [DATA, DATA, MODEL]

@@ -21,18 +21,20 @@ def noise_choice(privacy: PrivacyOptions) -> tuple[str | None, tuple[tuple[str, 
     from fedkt.cli.privacy.words import mechanism_of
     from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
 
-    scales = dict.fromkeys(name for noise in NOISES for name in parameters(noise))
-    scale = options.scale(**{name: getattr(privacy, name) for name in scales})
+    mechanism, scale = privacy.former.mechanism, privacy.former.values()
     if privacy.noise is None:
-        return (mechanism_of(privacy.mechanism, dict(scale)) if scale else privacy.mechanism), scale
-    old = [*(["mechanism"] if privacy.mechanism is not None else []), *dict(scale)]
-    if old:
-        raise ConfigurationError(f"--noise {privacy.noise} names the noise and its scale: leave {flags_of(old)} out.")
+        return (mechanism_of(mechanism, scale) if scale else mechanism), tuple(scale.items())
+    former = [*(["mechanism"] if mechanism is not None else []), *scale]
+    if former:
+        raise ConfigurationError(
+            f"--noise {privacy.noise} names the noise and its scale: leave {flags_of(former)} out."
+        )
     if privacy.epsilon is not None and privacy.noise in NOISES:
         return privacy.noise, ()
     noise = parse_noise(privacy.noise)
+    scale_names = dict.fromkeys(name for each in NOISES for name in parameters(each))
     # In the order of the flags, in which plans and stored results have them.
-    return noise.name, tuple((name, noise.scale[name]) for name in scales if name in noise.scale)
+    return noise.name, tuple((name, noise.scale[name]) for name in scale_names if name in noise.scale)
 
 
 def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> str:

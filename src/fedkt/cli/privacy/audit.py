@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
@@ -16,14 +18,11 @@ if TYPE_CHECKING:
     from fedkt.privacy.price import Unit
 
 
+@with_groups
 def run_audit(
     mechanism: options.Mechanism = None,
-    gamma: options.Gamma = None,
-    sigma: options.Sigma = None,
-    theta: options.Theta = None,
-    threshold: options.Threshold = None,
-    sigma_test: options.SigmaTest = None,
-    answers: options.Answers = None,
+    *,
+    scale: ScaleOptions,
     epsilon: options.Epsilon = None,
     delta: options.Delta = 1e-5,
     queries: words.Asked = 20,
@@ -59,11 +58,8 @@ def run_audit(
     from fedkt.privacy.audit import attack
     from fedkt.privacy.stream import Stream
 
-    scale = options.scale(
-        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-    )
     whom = words.unit_of(unit)
-    noise = audited_noise(mechanism, dict(scale), epsilon, delta, queries, voters, classes, whom)
+    noise = audited_noise(mechanism, scale.values(), epsilon, delta, queries, voters, classes, whom)
     found = attack(
         price(Release(noise, queries, voters, classes, whom), delta),
         rng=Stream.fresh() if seed is None else Stream.of(seed),
@@ -93,7 +89,7 @@ def audited_noise(
     if epsilon is not None and scaled:
         raise ConfigurationError(f"Give either --epsilon or a scale, got both (--{', --'.join(scaled)}).")
     if scaled:
-        return words.noise_of(mechanism, tuple(scale.items()))
+        return words.noise_of(mechanism, scale)
     return smallest_noise(
         mechanism or (words.mechanism_of(None, scale) if scale else USUAL),
         epsilon=2.0 if epsilon is None else epsilon,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from fedkt.privacy import Noise, Price
 
 
+@with_groups
 def calibrate(
     epsilon: Annotated[float, typer.Option(help="The budget: the largest ε allowed.")],
     voters: words.Voters,
@@ -28,12 +31,8 @@ def calibrate(
     most_queries: Annotated[
         bool, typer.Option("--most-queries", help="Instead: how many queries a noise scale buys for this budget.")
     ] = False,
-    gamma: options.Gamma = None,
-    sigma: options.Sigma = None,
-    theta: options.Theta = None,
-    threshold: options.Threshold = None,
-    sigma_test: options.SigmaTest = None,
-    answers: options.Answers = None,
+    *,
+    scale: ScaleOptions,
     delta: options.Delta = 1e-5,
     unit: words.UnitOption = "record",
     abstentions: words.Abstentions = None,
@@ -52,9 +51,6 @@ def calibrate(
     """
     from fedkt.privacy.mechanisms import noise_of_given
 
-    scale = options.scale(
-        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-    )
     whom = words.unit_of(unit)
     public = {"delta": delta, "voters": voters, "classes": classes, "unit": whom}
     public["abstentions"] = words.abstain(abstentions, whom)
@@ -62,11 +58,11 @@ def calibrate(
     if most_queries:
         if queries is not None:
             raise ConfigurationError("--most-queries finds the number of queries: leave --queries out.")
-        show_most(epsilon, mechanism, scale, public, lead, as_json)
+        show_most(epsilon, words.noise_of(mechanism, scale.values()), public, lead, as_json)
         return
     if queries is None:
         raise ConfigurationError("How many queries? Pass --queries 40, or --most-queries with a noise scale.")
-    fixed = dict(scale)
+    fixed = scale.values()
     if set(fixed) - set(noise_of_given()):
         raise ConfigurationError(
             f"calibrate finds the scale: leave --{', --'.join(sorted(fixed))} out, or ask for --most-queries with it."
@@ -174,8 +170,7 @@ def print_best(found: list[tuple[float, Price]], epsilon: float) -> None:
 
 def show_most(
     epsilon: float,
-    mechanism: str | None,
-    scale: tuple[tuple[str, float], ...],
+    noise: Noise,
     public: dict[str, Any],
     margin: int,
     as_json: bool,
@@ -184,7 +179,6 @@ def show_most(
     from fedkt.cli.output import print_json
     from fedkt.privacy.calibrate import chance_right, most_queries
 
-    noise = words.noise_of(mechanism, scale)
     most = most_queries(noise, epsilon=epsilon, **public)
     price = price_at(noise, most, public)
     chance = chance_right(noise, words.counts_at(margin, public["voters"], public["classes"]))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
@@ -15,17 +17,14 @@ if TYPE_CHECKING:
     from fedkt.privacy import Price, Release
 
 
+@with_groups
 def show_price(
     queries: words.Asked,
     voters: words.Voters,
     classes: words.Classes = 2,
     mechanism: options.Mechanism = None,
-    gamma: options.Gamma = None,
-    sigma: options.Sigma = None,
-    theta: options.Theta = None,
-    threshold: options.Threshold = None,
-    sigma_test: options.SigmaTest = None,
-    answers: options.Answers = None,
+    *,
+    scale: ScaleOptions,
     delta: options.Delta = 1e-5,
     unit: words.UnitOption = "record",
     abstentions: words.Abstentions = None,
@@ -53,12 +52,14 @@ def show_price(
     from fedkt.cli.output import print_json
     from fedkt.privacy import Release
 
-    scale = options.scale(
-        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-    )
     whom = words.unit_of(unit)
     release = Release(
-        words.noise_of(mechanism, scale), queries, voters, classes, whom, abstentions=words.abstain(abstentions, whom)
+        words.noise_of(mechanism, scale.values()),
+        queries,
+        voters,
+        classes,
+        whom,
+        abstentions=words.abstain(abstentions, whom),
     )
     found = price_with_counts(release, delta, None if accountant == "all" else options.names(accountant), count_sigma)
     if as_json:

@@ -76,12 +76,11 @@ def mechanism_of(mechanism: str | None, scale: dict[str, float]) -> str:
     return meant[0]
 
 
-def noise_of(mechanism: str | None, scale: tuple[tuple[str, float], ...]) -> Noise:
+def noise_of(mechanism: str | None, scale: dict[str, float]) -> Noise:
     """The noise given on the command line."""
     from fedkt.privacy import make_noise
 
-    given = dict(scale)
-    return make_noise(mechanism_of(mechanism, given), given)
+    return make_noise(mechanism_of(mechanism, scale), scale)
 
 
 def unit_of(unit: str) -> Unit:

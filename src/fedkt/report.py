@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.fedkt import FedKT
 from fedkt.errors import DataError
-from fedkt.federation import Outcome
+from fedkt.federation import Algorithm, Outcome, Party
+from fedkt.models.base import count_rows
 from fedkt.models.prediction import predict_all
 from fedkt.privacy import UNITS, Statement, statement
 from fedkt.system.versions import versions as versions
@@ -136,6 +139,20 @@ def run_log(outcome: Outcome, level: str, *, truth: Labels | None = None) -> Run
         outcome.seconds,
         outcome.cpu_seconds,
     )
+
+
+def promise_of(
+    algorithm: Algorithm, parties: Sequence[Party], *, level: str, delta: float, reproducible_noise: bool
+) -> tuple[Statement, tuple[str, ...]]:
+    """What a simulated run promises, before it is run, and what a user should hear about it."""
+    price, counts, sizes = None, False, [len(party.y) for party in parties]
+    if isinstance(algorithm, FedKT):
+        algorithm.check()
+        public_rows, classes = count_rows(parties[0].public), max(len(parties[0].classes), 2)
+        price = algorithm.price(public_rows=public_rows, classes=classes, parties=len(parties), delta=delta)
+        counts = algorithm.voting.class_counts
+    promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
+    return promise, cautions(level, price, sizes)
 
 
 def build_report(

@@ -39,7 +39,7 @@ def doctor(acts: Acts = False, as_json: options.Json = False) -> None:
         print_json({"model_runs": not fault, "fault": fault or None, **as_values(trials)})
     else:
         for line in in_words(trials):
-            stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+            stdout.say(line)
     if fault:
         complain(f"A received model cannot be run on this machine: {fault}")
 

@@ -81,7 +81,7 @@ def print_reports(reports: Sequence[Report]) -> None:
 def print_data(report: Report) -> None:
     """Where the rows came from, and how long networks saw them."""
     if report.source:
-        stdout.print(f"Data: {report.source}", markup=False, highlight=False, soft_wrap=True)
+        stdout.say(f"Data: {report.source}")
     if report.epochs == "auto":
         stdout.print(
             "Networks were trained for 10 epochs, and for more where that is under 1,000 steps.", highlight=False
@@ -123,7 +123,7 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     lines += [[algorithm, *["–"] * (len(head) - 1)] for algorithm in unsuited]
     stdout.print(as_rich(Grid(head, lines, title)))
     print_differences(reports)
-    print_reach(reports)
+    print_below(reach_table(reports))
     print_traffic(reports)
     print_data(first)
     for reason in unsuited.values():
@@ -145,11 +145,6 @@ def print_differences(reports: Sequence[Report]) -> None:
     first, apart = less_first(reports)
     lines = [[name, str(difference(each))] for name, each in apart.items() if len(each) > 1]
     print_below(Grid(["algorithm", "difference"], lines, f"Less {first} on the same seeds, in points"))
-
-
-def print_reach(reports: Sequence[Report]) -> None:
-    """Rounds and megabytes to the same accuracies, where a method has rounds."""
-    print_below(reach_table(reports))
 
 
 def print_traffic(reports: Sequence[Report]) -> None:

@@ -166,7 +166,7 @@ def new_plan(
         **{name: value for name, value in values_of(roles).items() if value is not None},
     )
     write_atomically(target.output, agreed.to_toml().encode())
-    stdout.print(agreed.explain(), markup=False, highlight=False, soft_wrap=True)
+    stdout.say(agreed.explain())
     for name in identifiers(agreed):
         warn(
             f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows "

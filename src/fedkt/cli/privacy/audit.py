@@ -121,7 +121,7 @@ def audit_figures(found: Audit) -> dict[str, object]:
 
 def print_audit(found: Audit, *, as_json: bool) -> None:
     """The audit in words, or as JSON."""
-    from fedkt.cli.output import print_json
+    from fedkt.cli.output import print_json, stdout
     from fedkt.privacy.statement import rounded_up
 
     if as_json:
@@ -135,20 +135,20 @@ def print_audit(found: Audit, *, as_json: bool) -> None:
         what += ", with a planted fault: every vote counted twice"
     counted = f"{trials - trials // 2:,}"
     claimed = "Claimed with noise:" if found.bare else "Claimed:"
-    words.say(
+    stdout.say(
         f"Audited: {what}; {release.queries} labels of {release.voters} voters, {trials:,} releases of each of two "
         "votes that differ in one voter."
     )
-    words.say(
+    stdout.say(
         f"{claimed} epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} for one {release.unit} "
         f"({release.adjacency}), {noise}, by the accountant '{claim.accountant}'."
     )
-    words.say(
+    stdout.say(
         f"Found:   epsilon is at least {found.empirical:.3f} with 95 % confidence: the test said 'the one vote' "
         f"on {found.true_positives:,} of {counted} releases of it, and on {found.false_positives:,} of {counted} of "
         "the other."
     )
-    words.say(
+    stdout.say(
         "BROKEN: an attacker learns more than the claim allows. Do not release anything with it."
         if found.broken
         else "Holds: the attack stays below the claim. That is no proof; a broken claim would be a bug."

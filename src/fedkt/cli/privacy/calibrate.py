@@ -80,7 +80,7 @@ def show_best(
     as_json: bool,
 ) -> None:
     """The smallest noise of every mechanism, the one with the best chance of the right label first."""
-    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.cli.output import print_json, progress_bar, stdout
     from fedkt.privacy.calibrate import chance_right
     from fedkt.privacy.mechanisms import calibrated_alone
 
@@ -98,7 +98,7 @@ def show_best(
         return
     print_best(found, epsilon)
     say_margin(margin, public)
-    words.say(words.meaning(found[0][1]))
+    stdout.say(words.meaning(found[0][1]))
 
 
 def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float], public: dict[str, Any]) -> Price:
@@ -176,7 +176,7 @@ def show_most(
     as_json: bool,
 ) -> None:
     """How many queries a noise buys."""
-    from fedkt.cli.output import print_json
+    from fedkt.cli.output import print_json, stdout
     from fedkt.privacy.calibrate import chance_right, most_queries
 
     most = most_queries(noise, epsilon=epsilon, **public)
@@ -194,14 +194,14 @@ def show_most(
             }
         )
         return
-    words.say(
+    stdout.say(
         f"{words.noise_in_words(noise)}: epsilon {epsilon:g} at delta {public['delta']:g} covers {most:,} queries of "
         f"{public['voters']} voters and {public['classes']} classes, each right with a chance of "
         f"{words.chance_in_percent(chance)}."
     )
     say_margin(margin, public)
     if most:
-        words.say(words.meaning(price))
+        stdout.say(words.meaning(price))
 
 
 def price_at(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
@@ -215,7 +215,9 @@ def price_at(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
 
 def say_margin(margin: int, public: dict[str, Any]) -> None:
     """What the chance of the right label is a chance of."""
-    words.say(
+    from fedkt.cli.output import stdout
+
+    stdout.say(
         f"Right label: the chance that the winner is released when it leads every other class by {margin} of "
         f"{public['voters']} votes (--margin; nobody's votes were looked at). Closer votes fare worse, clearer ones "
         "better."

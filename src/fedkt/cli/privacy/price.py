@@ -121,8 +121,8 @@ def print_price(release: Release, found: Price) -> None:
             style="bold" if best else None,
         )
     stdout.print(table)
-    words.say(words.meaning(found))
-    words.say(
+    stdout.say(words.meaning(found))
+    stdout.say(
         f"Unit: one {release.unit}, {release.adjacency}. Every figure is an upper bound from public figures; – means "
         "that the accountant does not apply."
     )

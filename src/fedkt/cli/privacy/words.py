@@ -48,13 +48,6 @@ ABOUT = {
 }
 
 
-def say(text: str) -> None:
-    """Print a sentence as it is, wrapped at words."""
-    from fedkt.cli.output import stdout
-
-    stdout.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
 def mechanism_of(mechanism: str | None, scale: dict[str, float]) -> str:
     """The mechanism named, or the one that has the scale given; refused where neither says."""
     from fedkt.privacy.mechanisms import noise_of_given, noise_of_scale

@@ -30,7 +30,7 @@ def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(verb)
     def run(**values: Any) -> None:
-        call(verb, values)
+        call_with(verb, values)
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -60,12 +60,12 @@ def in_panel(annotation: Any, group: Any) -> Any:
     return Annotated[kind, option]
 
 
-def call(target: Callable[..., Any], values: dict[str, Any]) -> Any:
+def call_with(target: Callable[..., Any], values: dict[str, Any]) -> Any:
     """What a verb or a group gives for the values of its options, those of the groups inside it included."""
     hints = get_type_hints(target)
     return target(
         **{
-            name: call(hints[name], values) if is_dataclass(hints[name]) else values[name]
+            name: call_with(hints[name], values) if is_dataclass(hints[name]) else values[name]
             for name in signature(target).parameters
         }
     )

@@ -74,9 +74,9 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
     """
     from fedkt.cli.output import progress_bar
-    from fedkt.live.kept_noise import default_ledger
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at
+    from fedkt.live.noise_file import default_ledger
     from fedkt.live.server import run_server
     from fedkt.models.onnx_rules import Limits
     from fedkt.plan import read_plan

@@ -92,12 +92,12 @@ def print_data(report: Report) -> None:
 
 def print_diagnostic(outcome: Outcome, setting: Setting) -> None:
     """The data-dependent ε, on stderr: it is not part of any result."""
-    found = data_dependent(outcome, setting)
+    diagnostic = data_dependent(outcome, setting)
     whose, eight = "the data-dependent epsilon of PATE (2018)", ""
-    if found.epsilon_8 is not None:
-        whose, eight = "the paper's data-dependent epsilon", f" (moments up to 8: {found.epsilon_8:.4f})"
+    if diagnostic.epsilon_8 is not None:
+        whose, eight = "the paper's data-dependent epsilon", f" (moments up to 8: {diagnostic.epsilon_8:.4f})"
     stderr.print(
-        f"{found.warning}: {whose} is {found.epsilon:.4f}{eight} at delta {found.delta:g}.",
+        f"{diagnostic.warning}: {whose} is {diagnostic.epsilon:.4f}{eight} at delta {diagnostic.delta:g}.",
         soft_wrap=True,
     )
 

@@ -191,9 +191,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             # Tags are asked for before anything is checked; `fit` refuses the estimator in words.
             return tags
         if hasattr(inner, "__sklearn_tags__"):
-            given = inner.__sklearn_tags__()
-            tags.input_tags.allow_nan = given.input_tags.allow_nan
-            tags.input_tags.sparse = given.input_tags.sparse
+            inner_tags = inner.__sklearn_tags__()
+            tags.input_tags.allow_nan = inner_tags.input_tags.allow_nan
+            tags.input_tags.sparse = inner_tags.input_tags.sparse
         return tags
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:

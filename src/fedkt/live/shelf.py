@@ -160,11 +160,11 @@ def check_is_shelf(folder: Path) -> None:
     if not folder.is_dir() or read_state(folder):
         return
     names = sorted(path.name for path in folder.iterdir())
-    strange = [name for name in names if name != LOCK and not name.startswith(f".{STATE}.")]
-    if strange:
+    foreign = [name for name in names if name != LOCK and not name.startswith(f".{STATE}.")]
+    if foreign:
         raise DataError(
-            f"{folder} holds files that are not fedkt's ({', '.join(map(repr, strange[:3]))}"
-            f"{', …' * (len(strange) > 3)}), so it is not used and nothing in it is touched. Pass an empty or new "
+            f"{folder} holds files that are not fedkt's ({', '.join(map(repr, foreign[:3]))}"
+            f"{', …' * (len(foreign) > 3)}), so it is not used and nothing in it is touched. Pass an empty or new "
             "folder as --work."
         )
 
@@ -193,15 +193,15 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
         return Seeds(int(seed), secret, resumed=True)
     if state:
         # An earlier version drew its noise in another way, from what it called a seed.
-        changed = [BELONGS[key] for key in belongs if state.get(key) != belongs[key]]
-        others = " and ".join(changed) or "settings"
+        changes = [BELONGS[key] for key in belongs if state.get(key) != belongs[key]]
+        difference = " and ".join(changes) or "settings"
         if secret is not None or OLD_NOISE in state:
             raise PrivacyError(
-                f"{folder} holds a run that is paid for and not finished, begun with another {others}. Start it as it "
-                f"was begun, and it is finished at no further charge. Or give it up: remove {folder}, or pass another "
-                "folder as --work; what you run then is charged anew. Nothing was touched."
+                f"{folder} holds a run that is paid for and not finished, begun with another {difference}. Start it as "
+                f"it was begun, and it is finished at no further charge. Or give it up: remove {folder}, or pass "
+                "another folder as --work; what you run then is charged anew. Nothing was touched."
             )
-        diary.say(f"{folder} holds work that was begun with another {others}; it is done again from the beginning.")
+        diary.say(f"{folder} holds work that was begun with another {difference}; it is done again from the beginning.")
         clear(folder, keep=(STATE,))
     seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
     secret = new_secret() if plan.level == "L2" else None
@@ -240,8 +240,8 @@ def read_state(folder: Path) -> dict[str, Any]:
     if not isinstance(stored, dict) or set(stored) - {OLD_NOISE, "noise_secret", "labels"} != {*BELONGS, "seed"}:
         return {}
     seeds = [stored["seed"], stored.get("noise_secret", 0)]
-    right = all(type(each) is int and 0 <= each < 2**256 for each in seeds)
-    return stored if right and isinstance(stored.get("labels", {}), dict) else {}
+    valid = all(type(each) is int and 0 <= each < 2**256 for each in seeds)
+    return stored if valid and isinstance(stored.get("labels", {}), dict) else {}
 
 
 def clear(folder: Path, *, keep: tuple[str, ...] = ()) -> None:

@@ -25,7 +25,7 @@ def run_audit(
     scale: ScaleOptions,
     epsilon: options.Epsilon = None,
     delta: options.Delta = 1e-5,
-    queries: words.Asked = 20,
+    queries: words.Queries = 20,
     voters: words.Voters = 51,
     classes: words.Classes = 2,
     unit: words.UnitOption = "record",
@@ -60,15 +60,15 @@ def run_audit(
 
     whom = words.unit_of(unit)
     noise = audited_noise(mechanism, scale.values(), epsilon, delta, queries, voters, classes, whom)
-    found = attack(
+    audit = attack(
         price(Release(noise, queries, voters, classes, whom), delta),
         rng=Stream.fresh() if seed is None else Stream.of(seed),
         trials=trials,
         fault=fault,  # type: ignore[arg-type]
         bare=bare,
     )
-    print_audit(found, as_json=as_json)
-    raise typer.Exit(int(found.broken))
+    print_audit(audit, as_json=as_json)
+    raise typer.Exit(int(audit.broken))
 
 
 def audited_noise(
@@ -102,54 +102,54 @@ def audited_noise(
     )
 
 
-def audit_figures(found: Audit) -> dict[str, object]:
+def audit_figures(audit: Audit) -> dict[str, object]:
     """The audit as JSON."""
     return {
-        "holds": not found.broken,
-        "claim": found.claim.epsilon,
-        "empirical": found.empirical,
+        "holds": not audit.broken,
+        "claim": audit.claim.epsilon,
+        "empirical": audit.empirical,
         "confidence": 0.95,
-        "trials": found.trials,
-        "true_positives": found.true_positives,
-        "false_positives": found.false_positives,
-        "fault": found.fault,
-        "bare": found.bare,
-        "accountant": found.claim.accountant,
-        **words.figures(found.claim.release, found.claim.delta),
+        "trials": audit.trials,
+        "true_positives": audit.true_positives,
+        "false_positives": audit.false_positives,
+        "fault": audit.fault,
+        "bare": audit.bare,
+        "accountant": audit.claim.accountant,
+        **words.figures(audit.claim.release, audit.claim.delta),
     }
 
 
-def print_audit(found: Audit, *, as_json: bool) -> None:
+def print_audit(audit: Audit, *, as_json: bool) -> None:
     """The audit in words, or as JSON."""
     from fedkt.cli.output import print_json, stdout
     from fedkt.privacy.statement import rounded_up
 
     if as_json:
-        print_json(audit_figures(found))
+        print_json(audit_figures(audit))
         return
-    claim, trials = found.claim, found.trials
+    claim, trials = audit.claim, audit.trials
     release = claim.release
     noise = words.noise_in_words(release.noise)
-    what = "no noise at all (level L0)" if found.bare else noise
-    if found.fault != "none":
+    what = "no noise at all (level L0)" if audit.bare else noise
+    if audit.fault != "none":
         what += ", with a planted fault: every vote counted twice"
-    counted = f"{trials - trials // 2:,}"
-    claimed = "Claimed with noise:" if found.bare else "Claimed:"
+    half = f"{trials - trials // 2:,}"
+    label = "Claimed with noise:" if audit.bare else "Claimed:"
     stdout.say(
         f"Audited: {what}; {release.queries} labels of {release.voters} voters, {trials:,} releases of each of two "
         "votes that differ in one voter."
     )
     stdout.say(
-        f"{claimed} epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} for one {release.unit} "
+        f"{label} epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} for one {release.unit} "
         f"({release.adjacency}), {noise}, by the accountant '{claim.accountant}'."
     )
     stdout.say(
-        f"Found:   epsilon is at least {found.empirical:.3f} with 95 % confidence: the test said 'the one vote' "
-        f"on {found.true_positives:,} of {counted} releases of it, and on {found.false_positives:,} of {counted} of "
+        f"Found:   epsilon is at least {audit.empirical:.3f} with 95 % confidence: the test said 'the one vote' "
+        f"on {audit.true_positives:,} of {half} releases of it, and on {audit.false_positives:,} of {half} of "
         "the other."
     )
     stdout.say(
         "BROKEN: an attacker learns more than the claim allows. Do not release anything with it."
-        if found.broken
+        if audit.broken
         else "Holds: the attack stays below the claim. That is no proof; a broken claim would be a bug."
     )

@@ -86,19 +86,19 @@ def show_best(
 
     counts = words.counts_at(margin, public["voters"], public["classes"])
     names = mechanisms or calibrated_alone()
-    found = []
+    candidates = []
     with progress_bar("looking for the smallest noise", quiet=as_json) as bar:
         for number, name in enumerate(names):
             price = least_price(name, epsilon, queries, fixed, public)
-            found.append((chance_right(price.release.noise, counts), price))
+            candidates.append((chance_right(price.release.noise, counts), price))
             bar(number + 1, len(names))
-    found.sort(key=lambda each: -each[0])
+    candidates.sort(key=lambda each: -each[0])
     if as_json:
-        print_json({"target": epsilon, **best_figures(found, margin)})
+        print_json({"target": epsilon, **best_figures(candidates, margin)})
         return
-    print_best(found, epsilon)
+    print_best(candidates, epsilon)
     say_margin(margin, public)
-    stdout.say(words.meaning(found[0][1]))
+    stdout.say(words.meaning(candidates[0][1]))
 
 
 def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float], public: dict[str, Any]) -> Price:
@@ -106,16 +106,16 @@ def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float]
     from fedkt.privacy.calibrate import smallest_noise
     from fedkt.privacy.mechanisms import noise_class
 
-    own = fixed if noise_class(name).given() else {}
-    least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
+    parameters = fixed if noise_class(name).given() else {}
+    least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=parameters, **public)
     # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
     short, long = (price_at(each, queries, public) for each in (least.rounded(), least))
     return short if short.epsilon <= epsilon else long
 
 
-def best_figures(found: list[tuple[float, Price]], margin: int) -> dict[str, Any]:
+def best_figures(candidates: list[tuple[float, Price]], margin: int) -> dict[str, Any]:
     """All mechanisms as JSON, the first as the answer."""
-    chance, best = found[0]
+    chance, best = candidates[0]
     return {
         **words.figures(best.release, best.delta),
         "epsilon": best.epsilon,
@@ -130,19 +130,19 @@ def best_figures(found: list[tuple[float, Price]], margin: int) -> dict[str, Any
                 "accountant": each.accountant,
                 "chance": chance,
             }
-            for chance, each in found
+            for chance, each in candidates
         ],
     }
 
 
-def print_best(found: list[tuple[float, Price]], epsilon: float) -> None:
+def print_best(candidates: list[tuple[float, Price]], epsilon: float) -> None:
     """All mechanisms as a table."""
     from rich.table import Table
 
     from fedkt.cli.output import stdout
     from fedkt.privacy.statement import rounded_up
 
-    first = found[0][1]
+    first = candidates[0][1]
     figures = first.release
     table = Table(
         title=f"Smallest noise for epsilon {epsilon:g} at delta {first.delta:g}: {figures.queries} queries, "
@@ -154,8 +154,8 @@ def print_best(found: list[tuple[float, Price]], epsilon: float) -> None:
     table.add_column("accountant")
     table.add_column("right label", justify="right")
     table.add_column("")
-    for number, (chance, each) in enumerate(found):
-        best = number == 0 and len(found) > 1
+    for number, (chance, each) in enumerate(candidates):
+        best = number == 0 and len(candidates) > 1
         table.add_row(
             each.release.noise.name,
             words.scale_in_words(each.release.noise),

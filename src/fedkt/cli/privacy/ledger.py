@@ -68,8 +68,8 @@ def entries_of(file: Path, owner: str | None) -> list[Entry]:
         stderr.say(repair)
     entries = ledger_file.spent(who=owner)
     if owner is not None and not entries:
-        known = ", ".join(dict.fromkeys(entry.who for entry in ledger_file.entries)) or "nobody"
-        raise PrivacyError(f"The ledger {file} has no release by {owner!r}. It has releases by: {known}.")
+        owners = ", ".join(dict.fromkeys(entry.who for entry in ledger_file.entries)) or "nobody"
+        raise PrivacyError(f"The ledger {file} has no release by {owner!r}. It has releases by: {owners}.")
     return entries
 
 
@@ -80,15 +80,15 @@ def totals_of(entries: list[Entry], delta: float) -> list[dict[str, Any]]:
 
     totals = []
     for who, unit in dict.fromkeys((entry.who, entry.release.unit) for entry in entries):
-        own = [entry for entry in entries if (entry.who, entry.release.unit) == (who, unit)]
+        group = [entry for entry in entries if (entry.who, entry.release.unit) == (who, unit)]
         totals.append(
             {
                 "owner": who,
                 "unit": unit,
-                "adjacency": common_adjacency(entry.release for entry in own),
-                "releases": len(own),
-                "queries": sum(entry.release.queries for entry in own),
-                "epsilon": total_of(own, delta),
+                "adjacency": common_adjacency(entry.release for entry in group),
+                "releases": len(group),
+                "queries": sum(entry.release.queries for entry in group),
+                "epsilon": total_of(group, delta),
                 "delta": delta,
             }
         )

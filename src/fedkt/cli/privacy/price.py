@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @with_groups
 def show_price(
-    queries: words.Asked,
+    queries: words.Queries,
     voters: words.Voters,
     classes: words.Classes = 2,
     mechanism: options.Mechanism = None,
@@ -61,19 +61,19 @@ def show_price(
         whom,
         abstentions=words.abstain(abstentions, whom),
     )
-    found = price_with_counts(release, delta, None if accountant == "all" else options.names(accountant), count_sigma)
+    price = price_with_counts(release, delta, None if accountant == "all" else options.names(accountant), count_sigma)
     if as_json:
         print_json(
             {
-                "epsilon": found.epsilon,
-                "accountant": found.accountant if math.isfinite(found.epsilon) else None,
+                "epsilon": price.epsilon,
+                "accountant": price.accountant if math.isfinite(price.epsilon) else None,
                 **words.figures(release, delta),
                 **({} if count_sigma is None else {"count_sigma": count_sigma}),
-                "accountants": dict(found.accountants),
+                "accountants": dict(price.accountants),
             }
         )
         return
-    print_price(release, found)
+    print_price(release, price)
 
 
 def price_with_counts(
@@ -94,7 +94,7 @@ def price_with_counts(
     return price_together(both, delta, adaptive=True, first=len(both))
 
 
-def print_price(release: Release, found: Price) -> None:
+def print_price(release: Release, price: Price) -> None:
     """What every accountant says, and what the smallest answer means."""
     from rich.table import Table
 
@@ -103,25 +103,25 @@ def print_price(release: Release, found: Price) -> None:
 
     table = Table(
         title=f"{words.noise_in_words(release.noise)}: {release.queries} queries, {release.voters} voters, "
-        f"{release.classes} classes, delta {found.delta:g}"
+        f"{release.classes} classes, delta {price.delta:g}"
     )
-    smallest = found.accountant.split(" ")[0]
+    smallest = price.accountant.split(" ")[0]
     table.add_column("accountant")
     table.add_column("epsilon", justify="right")
     table.add_column("")
     table.add_column("how")
-    for name, epsilon in found.accountants.items():
-        known = math.isfinite(epsilon)
-        best = known and name == smallest
+    for name, epsilon in price.accountants.items():
+        applies = math.isfinite(epsilon)
+        best = applies and name == smallest
         table.add_row(
             name,
-            rounded_up(epsilon) if known else "–",
+            rounded_up(epsilon) if applies else "–",
             "smallest" if best else "",
             words.ABOUT.get(name, ""),
             style="bold" if best else None,
         )
     stdout.print(table)
-    stdout.say(words.meaning(found))
+    stdout.say(words.meaning(price))
     stdout.say(
         f"Unit: one {release.unit}, {release.adjacency}. Every figure is an upper bound from public figures; – means "
         "that the accountant does not apply."

@@ -283,13 +283,3 @@ def no_formula(value: Any) -> Any:
     if isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value):
         return f"'{value}"
     return value
-
-
-def operators(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> tuple[str, ...]:
-    """The operators of a graph that keeps the rules, by name; a ModelError if it breaks one. Nothing is run."""
-    from onnx import ModelProto
-
-    graph = check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft)
-    proto = ModelProto()
-    proto.ParseFromString(graph.data)
-    return tuple(sorted({node.op_type for node in proto.graph.node}))

@@ -93,7 +93,9 @@ def run_server(
         started, cpu_started = time.perf_counter(), cpu_clock()
         server = Server(rows, plan.classes, server_seed(plan), image=plan.image, jobs=jobs, diary=diary, ledger=account)
         vote = hold_vote(plan, server, bundles, needed, ledger)
-        scores = measure_final(plan, vote, labelled)
+        # At level L1 students leave the server only through the noise: no size, score, error or vote of theirs is told.
+        alone = () if protects_parties(plan.level) else vote.voting
+        scores = FinalScores() if labelled is None else measure(vote.final, alone, *labelled)
         clocks = time.perf_counter() - started, cpu_clock() - cpu_started
         test_rows = 0 if labelled is None else len(labelled[1])
         report = report_of(plan, server, vote, arrivals, scores, clocks, command, test_rows)
@@ -109,16 +111,6 @@ def accepted_bundles(plan: Plan, arrivals: Sequence[Arrival]) -> list[Bundle]:
 def server_seed(plan: Plan) -> int:
     """What the server draws its randomness from, apart from its noise."""
     return secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
-
-
-def measure_final(plan: Plan, vote: VoteOutcome, labelled: tuple[Any, Any] | None) -> FinalScores:
-    """How the final model does on labelled rows, and each party's students where that may be known.
-
-    At level L1 students leave the server only through the noise: no size, score, error or vote of theirs is told.
-    """
-    if labelled is None:
-        return FinalScores()
-    return measure(vote.final, vote.voting if plan.level != "L1" else (), *labelled)
 
 
 def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int, ledger: Path | None) -> VoteOutcome:

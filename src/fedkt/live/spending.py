@@ -65,14 +65,6 @@ def check_limits(plan: Plan, name: str, *, most_epsilon: float | None, most_delt
         )
 
 
-def with_total(claim: Claim, ledger: Ledger) -> Claim:
-    """The claim with what everything in the ledger costs together, once this run is written down there."""
-    assert ledger.file is not None
-    spent = ledger.file.spent(who=ledger.owner)
-    total = max(claim.epsilon, total_of(spent, ledger.delta))
-    return claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
-
-
 def party_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: float | None = None) -> Ledger:
     """This party's ledger, under the plan's budget and its own; what kept noise gives is held in the working folder."""
     assert plan.privacy is not None
@@ -143,7 +135,10 @@ def pay(
         if not seeds.resumed:
             clear(folder)
         raise
-    claim = with_total(claim, ledger)
+    assert ledger.file is not None
+    spent = ledger.file.spent(who=ledger.owner)
+    total = max(claim.epsilon, total_of(spent, ledger.delta))
+    claim = claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
     tell(diary, plan, name, claim, rows, path, new=new, charged=charged)
     return ledger, claim
 

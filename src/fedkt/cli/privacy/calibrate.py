@@ -94,7 +94,18 @@ def show_best(
             bar(number + 1, len(names))
     candidates.sort(key=lambda each: -each[0])
     if as_json:
-        print_json({"target": epsilon, **best_figures(candidates, margin)})
+        entries = [
+            {
+                "mechanism": each.release.noise.name,
+                "scale": dict(each.release.noise.scale),
+                "epsilon": each.epsilon,
+                "accountant": each.accountant,
+                "chance": chance,
+            }
+            for chance, each in candidates
+        ]
+        chance, best = candidates[0]
+        print_json({"target": epsilon, **price_figures(best, margin, chance), "mechanisms": entries})
         return
     print_best(candidates, epsilon)
     say_margin(margin, public)
@@ -113,25 +124,14 @@ def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float]
     return short if short.epsilon <= epsilon else long
 
 
-def best_figures(candidates: list[tuple[float, Price]], margin: int) -> dict[str, Any]:
-    """All mechanisms as JSON, the first as the answer."""
-    chance, best = candidates[0]
+def price_figures(price: Price, margin: int, chance: float) -> dict[str, Any]:
+    """A price and the chance of the right label at it, as JSON."""
     return {
-        **words.figures(best.release, best.delta),
-        "epsilon": best.epsilon,
-        "accountant": best.accountant,
+        **words.figures(price.release, price.delta),
+        "epsilon": price.epsilon,
+        "accountant": price.accountant,
         "margin": margin,
         "chance": chance,
-        "mechanisms": [
-            {
-                "mechanism": each.release.noise.name,
-                "scale": dict(each.release.noise.scale),
-                "epsilon": each.epsilon,
-                "accountant": each.accountant,
-                "chance": chance,
-            }
-            for chance, each in candidates
-        ],
     }
 
 
@@ -183,16 +183,7 @@ def show_most(
     price = price_at(noise, most, public)
     chance = chance_right(noise, words.counts_at(margin, public["voters"], public["classes"]))
     if as_json:
-        print_json(
-            {
-                "target": epsilon,
-                **words.figures(price.release, public["delta"]),
-                "epsilon": price.epsilon,
-                "accountant": price.accountant,
-                "margin": margin,
-                "chance": chance,
-            }
-        )
+        print_json({"target": epsilon, **price_figures(price, margin, chance)})
         return
     stdout.say(
         f"{words.noise_in_words(noise)}: epsilon {epsilon:g} at delta {public['delta']:g} covers {most:,} queries of "

@@ -275,6 +275,9 @@ def test_a_new_family_is_part_of_help_and_of_what_may_be_chosen(monkeypatch):
         "MODELS['centroids'] = Family('centroids'); "
         "from typer.main import get_command; from fedkt.cli import app; commands = get_command(app).commands; "
         "commands['plan new'] = commands['plan'].commands['new']; "
+        "import io, contextlib, typer; quiet = contextlib.redirect_stdout(io.StringIO()); "
+        "quiet.__enter__(); [each.get_help(typer.Context(each)) for each in commands.values()]; "
+        "quiet.__exit__(None, None, None); "
         "print([verb for verb in ('simulate', 'compare', 'plan new') for each in commands[verb].params "
         "if each.name == 'model' and 'centroids' in each.help])"
     )

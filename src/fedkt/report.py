@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.fedkt import FedKT
 from fedkt.errors import DataError
-from fedkt.federation import Outcome
+from fedkt.federation import Algorithm, Outcome, Party
+from fedkt.models.base import count_rows
 from fedkt.models.prediction import predict_all
 from fedkt.privacy import UNITS, Statement, statement
 from fedkt.system.versions import versions as versions
@@ -131,11 +134,25 @@ def run_log(outcome: Outcome, level: str, *, truth: Labels | None = None) -> Run
     """The log of a run; with the `truth` about the public rows, which only a simulation has, its label accuracy."""
     return RunLog(
         None if truth is None else label_accuracy(outcome, truth),
-        vote_figures(outcome),
+        outcome.server.vote.figures(),
         public_notes(outcome, level),
         outcome.seconds,
         outcome.cpu_seconds,
     )
+
+
+def promise_of(
+    algorithm: Algorithm, parties: Sequence[Party], *, level: str, delta: float, reproducible_noise: bool
+) -> tuple[Statement, tuple[str, ...]]:
+    """What a simulated run promises, before it is run, and what a user should hear about it."""
+    price, counts, sizes = None, False, [len(party.y) for party in parties]
+    if isinstance(algorithm, FedKT):
+        algorithm.check()
+        public_rows, classes = count_rows(parties[0].public), max(len(parties[0].classes), 2)
+        price = algorithm.price(public_rows=public_rows, classes=classes, parties=len(parties), delta=delta)
+        counts = algorithm.voting.class_counts
+    promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
+    return promise, cautions(level, price, sizes)
 
 
 def build_report(
@@ -206,7 +223,7 @@ def public_notes(outcome: Outcome, level: str) -> tuple[str, ...]:
     the server's diary stays: at L1 it looks at nothing but the noisy labels, its ledger, and rows that are nobody's.
     """
     parties = () if protects_parties(level) else outcome.parties.values()
-    reasons = silent_parties(outcome)
+    reasons = outcome.server.vote.silent
     public = public_reasons(reasons, level)
     words = {reason: public[party] for party, reason in reasons.items()}
     return (
@@ -223,16 +240,6 @@ def public_reasons(reasons: Mapping[str, str], level: str) -> dict[str, str]:
     if not protects_parties(level):
         return dict(reasons)
     return {party: f"Party {party!r} does not vote: a student could not be run." for party in reasons}
-
-
-def silent_parties(outcome: Outcome) -> dict[str, str]:
-    """The parties that could not vote, and why, in the server's words."""
-    return outcome.server.vote.silent
-
-
-def vote_figures(outcome: Outcome) -> dict[str, Any]:
-    """How the server's vote went, without the labels themselves."""
-    return outcome.server.vote.figures()
 
 
 def weights_in_words(report: Report) -> str:
@@ -270,13 +277,13 @@ def label_accuracy(outcome: Outcome, truth: Labels) -> float | None:
     Only a simulation knows the truth about public rows; nothing is trained or chosen with it.
     """
     diaries = [outcome.server] if outcome.server.vote.labels else list(outcome.parties.values())
-    pairs = [given for diary in diaries for given in diary.vote.labels]
+    pairs = [pair for diary in diaries for pair in diary.vote.labels]
     if not pairs:
         return None
-    given = np.concatenate([labels for _, labels in pairs])
-    right = np.concatenate([truth if queries is None else truth[queries] for queries, _ in pairs])
-    labelled = given != NO_VOTE
-    return float(np.mean(given[labelled] == right[labelled])) if labelled.any() else None
+    answers = np.concatenate([labels for _, labels in pairs])
+    truths = np.concatenate([truth if queries is None else truth[queries] for queries, _ in pairs])
+    labelled = answers != NO_VOTE
+    return float(np.mean(answers[labelled] == truths[labelled])) if labelled.any() else None
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:

@@ -259,6 +259,39 @@ def test_a_server_asked_to_end_while_it_waits_leaves_with_143_and_no_lock(folder
     assert not (folder / "new").exists()
 
 
+STOPPED_AS_IT_LOCKS = """
+import os, signal
+open_file = os.open
+
+def open_and_ask_to_end(path, *options, **more):
+    handle = open_file(path, *options, **more)
+    if str(path).endswith(".lock"):
+        os.kill(os.getpid(), signal.SIGTERM)
+    return handle
+
+os.open = open_and_ask_to_end
+from fedkt.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["server", "plan.toml", "--public", "public.csv", "--bundles", "inbox", "-o", "new"],
+        ["party", "plan.toml", "--name", "west", "--data", "west.csv", "--public", "public.csv", "--work", "new"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_whoever_is_asked_to_end_while_it_takes_its_lock_leaves_no_lock_and_no_folder(folder, words):
+    running = subprocess.run(
+        [sys.executable, "-c", STOPPED_AS_IT_LOCKS, *words], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert "stopped" in running.stderr
+    assert running.returncode == 143
+    assert not (folder / "new").exists()
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -17,8 +17,8 @@ from fedkt.bundle import pack
 from fedkt.errors import BundleError, ConfigurationError, FedKTError, PlanError, PrivacyError
 from fedkt.live.claims import claim_fault
 from fedkt.live.inbox import look
-from fedkt.live.kept_noise import KeptNoise
 from fedkt.live.mailbox import file_at
+from fedkt.live.noise_file import NoiseFile
 from fedkt.live.shelf import Shelf
 from fedkt.plan import parse_plan, read_plan
 from fedkt.privacy import Gaussian, Laplace, Release
@@ -429,10 +429,10 @@ def test_a_second_vote_within_the_budget_is_told_with_the_price_of_both(one):
 
 
 def test_the_same_noise_never_gives_two_results(tmp_path):
-    noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
+    noise = NoiseFile(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
     noise.hold("b" * 64)
     labels = json.loads((tmp_path / "noise").read_text())["labels"]
-    again = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, labels)
+    again = NoiseFile(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, labels)
     again.hold("b" * 64)
     with pytest.raises(PrivacyError, match="other labels than before"):
         again.hold("c" * 64)
@@ -441,7 +441,7 @@ def test_the_same_noise_never_gives_two_results(tmp_path):
 
 def test_two_servers_with_the_same_noise_do_not_both_give_labels(tmp_path):
     # Both began before either had given any.
-    first, second = (KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None) for _ in range(2))
+    first, second = (NoiseFile(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None) for _ in range(2))
     first.hold("b" * 64)
     held = (tmp_path / "noise").read_bytes()
     with pytest.raises(PrivacyError, match="other labels than before"):
@@ -454,7 +454,7 @@ def test_the_labels_are_held_under_the_lock_of_the_ledger(tmp_path, monkeypatch)
     from fedkt.privacy import ledger_file
 
     monkeypatch.setattr(ledger_file, "LOCK_SECONDS", 0.05)
-    noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
+    noise = NoiseFile(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None)
     with ledger_file.locked(tmp_path / "ledger"), pytest.raises(PrivacyError, match="in use by another process"):
         noise.hold("b" * 64)
     assert not (tmp_path / "noise").exists()
@@ -593,7 +593,7 @@ def test_noise_of_an_earlier_version_is_not_drawn_in_another_way(one):
 
 
 def test_noise_whose_labels_another_server_holds_is_not_forgotten(tmp_path):
-    noise = KeptNoise(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None, fresh=True)
+    noise = NoiseFile(tmp_path / "noise", tmp_path / "ledger", "a" * 64, 5, None, fresh=True)
     noise.hold("b" * 64)
     noise.forget()
     assert (tmp_path / "noise").exists()

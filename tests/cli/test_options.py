@@ -17,8 +17,8 @@ from fedkt import FedKTClassifier
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.voting import VOTINGS
 from fedkt.cli import app
-from fedkt.cli.groups import PrivacyOptions
-from fedkt.cli.panels import DATA, HIDDEN, MODEL, Verb, values_of, with_groups
+from fedkt.cli.groups import FormerNoiseOptions, PrivacyOptions
+from fedkt.cli.panels import DATA, MODEL, Verb, values_of, with_groups
 from fedkt.cli.runs import algorithms_with, noise_choice
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
@@ -89,11 +89,16 @@ def test_help_comes_in_panels_and_without_the_flags_of_before(verb):
 
 def test_a_group_becomes_options_and_comes_back_whole():
     @dataclass(frozen=True)
+    class Former:
+        hidden: ClassVar[bool] = True
+        old: Annotated[int | None, typer.Option(help="Before.")] = None
+
+    @dataclass(frozen=True)
     class Rows:
         panel: ClassVar[str] = DATA
         source: Annotated[str, typer.Option(help="From where.")]
         share: Annotated[float, typer.Option(help="How much.")] = 0.5
-        old: Annotated[int | None, typer.Option(help="Before."), HIDDEN] = None
+        former: Former = Former()
 
     @dataclass(frozen=True)
     class Both:
@@ -102,6 +107,7 @@ def test_a_group_becomes_options_and_comes_back_whole():
 
     # In the annotations as they stand: names of this function cannot be looked up later.
     Both.__annotations__["rows"] = Rows
+    Rows.__annotations__["former"] = Former
     seen = []
 
     def verb(both, loud=False):
@@ -112,7 +118,7 @@ def test_a_group_becomes_options_and_comes_back_whole():
     small.command(cls=Verb)(with_groups(verb))
     ran = CliRunner().invoke(small, ["--source", "here", "--share", "0.25", "--old", "3", "--loud"])
     assert ran.exit_code == 0, ran.output
-    assert seen == [(Both(Rows("here", 0.25, 3), 6), True)]
+    assert seen == [(Both(Rows("here", 0.25, Former(3)), 6), True)]
     assert values_of(seen[0][0]) == {"source": "here", "share": 0.25, "old": 3, "depth": 6}
     options = {each.name: each for each in get_command(small).params}
     assert [options[name].rich_help_panel for name in ("source", "share", "depth")] == [DATA, DATA, MODEL]
@@ -216,5 +222,5 @@ def test_a_noise_with_a_parameter_of_its_own_needs_no_flag(monkeypatch):
 
     monkeypatch.setitem(NOISES, "toy", Toy)
     assert noise_choice(PrivacyOptions(noise="toy:3")) == ("toy", (("width", 3.0),))
-    assert noise_choice(PrivacyOptions(sigma=8)) == ("gaussian", (("sigma", 8),))
+    assert noise_choice(PrivacyOptions(former=FormerNoiseOptions(sigma=8))) == ("gaussian", (("sigma", 8),))
     assert noise_choice(PrivacyOptions()) == (None, ())

@@ -93,10 +93,10 @@ def main(command: Callable[[], object] = app) -> None:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        complain(f"{error.strerror or error}: {wanted(str(error.filename))}" if error.filename else str(error))
+        complain(f"{error.strerror or error}: {final_path(str(error.filename))}" if error.filename else str(error))
 
 
-def wanted(path: str) -> str:
+def final_path(path: str) -> str:
     """The file that was to be written, where the one that failed is its temporary name."""
-    found = TEMPORARY.fullmatch(path)
-    return path if found is None else f"{found[1] or ''}{found[2]}"
+    match = TEMPORARY.fullmatch(path)
+    return path if match is None else f"{match[1] or ''}{match[2]}"

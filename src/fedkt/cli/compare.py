@@ -95,7 +95,7 @@ def compare(
     write_curve(files.curve, reports, quiet=output.as_json)
 
 
-def settings_to_compare(given: dict[str, Any], algorithms: Sequence[str], seeds: Sequence[int]) -> list[Setting]:
+def settings_to_compare(values: dict[str, Any], algorithms: Sequence[str], seeds: Sequence[int]) -> list[Setting]:
     """Every algorithm with every seed; methods of one round stand beside those of many."""
     from fedkt.algorithms import ALGORITHMS
     from fedkt.lab.setting import Setting
@@ -104,7 +104,7 @@ def settings_to_compare(given: dict[str, Any], algorithms: Sequence[str], seeds:
     for seed in dict.fromkeys(seeds):
         for name in algorithms:
             one_round = {"rounds": None} if name in ALGORITHMS and ALGORITHMS[name].one_shot else {}
-            settings.append(Setting(**{**given, **one_round, "algorithm": name, "seed": seed}).filled())
+            settings.append(Setting(**{**values, **one_round, "algorithm": name, "seed": seed}).filled())
     return settings
 
 

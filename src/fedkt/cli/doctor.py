@@ -33,18 +33,18 @@ def doctor(acts: Acts = False, as_json: options.Json = False) -> None:
     from fedkt.cli.output import complain, print_json, stdout
     from fedkt.models.wall_trial import a_model_runs
 
-    trials = tried(acts)
+    trials = run_trials(acts)
     fault = a_model_runs()
     if as_json:
         print_json({"model_runs": not fault, "fault": fault or None, **as_values(trials)})
     else:
         for line in in_words(trials):
-            stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+            stdout.say(line)
     if fault:
         complain(f"A received model cannot be run on this machine: {fault}")
 
 
-def tried(every: bool) -> dict[str, Trial]:
+def run_trials(every: bool) -> dict[str, Trial]:
     """The trials by the walls that were wanted; none on a system that has no walls."""
     import sys
 
@@ -61,10 +61,10 @@ def as_values(trials: dict[str, Trial]) -> dict[str, Any]:
 
     if not trials:
         return {"walls": {}, "possible": None, "acts": {}}
-    standing = trials["all"]
+    together = trials["all"]
     return {
-        "walls": {name: name in standing.walls for name in ALL},
-        "possible": list(standing.possible),
+        "walls": {name: name in together.walls for name in ALL},
+        "possible": list(together.possible),
         "acts": {name: trial.acts for name, trial in trials.items()},
     }
 
@@ -78,14 +78,14 @@ def in_words(trials: dict[str, Trial]) -> list[str]:
             "This system has no walls that fedkt knows: received models run in a process of their own, with the limits",
             "that there are (SECURITY.md). Run a server for strangers on Linux.",
         ]
-    standing = trials["all"]
+    together = trials["all"]
     lines = ["Around a received model stand on this machine:"]
-    lines += [f"  {name:<15} {'yes' if name in standing.walls else 'NO: this system does not have it'}" for name in ALL]
-    left = standing.possible
+    lines += [f"  {name:<15} {'yes' if name in together.walls else 'NO: this system does not have it'}" for name in ALL]
+    possible = together.possible
     lines.append(
-        f"All {len(standing.acts)} acts that were tried from inside were refused."
-        if not left
-        else f"POSSIBLE from inside: {', '.join(left)}."
+        f"All {len(together.acts)} acts that were tried from inside were refused."
+        if not possible
+        else f"POSSIBLE from inside: {', '.join(possible)}."
     )
     if len(trials) > 1:
         lines += ["", "Possible (x) or refused (.), by the walls that stood:", ""]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import typer
 
 from fedkt.cli import options
-from fedkt.cli.panels import DATA, FEDERATION, HIDDEN, MODEL, OUTPUT, PRIVACY, ROUNDS
+from fedkt.cli.panels import DATA, FEDERATION, MODEL, OUTPUT, PRIVACY, ROUNDS
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,33 @@ class RoleOptions:
 
 
 @dataclass(frozen=True)
+class ScaleOptions:
+    """The parameters of a noise, a flag each."""
+
+    gamma: Annotated[float | None, typer.Option(help="Scale of laplace noise: Lap(1/γ) on every count.")] = None
+    sigma: Annotated[float | None, typer.Option(help="Scale of gaussian noise: N(0, σ²) on every count.")] = None
+    theta: Annotated[
+        float | None, typer.Option(help="Scale of gumbel noise: class j wins with weight exp(θ votes).")
+    ] = None
+    threshold: Annotated[float | None, typer.Option(help="confident-gaussian: votes needed for an answer.")] = None
+    sigma_test: Annotated[float | None, typer.Option(help="confident-gaussian: noise of the threshold test.")] = None
+    answers: Annotated[int | None, typer.Option(help="confident-gaussian: most answers given.")] = None
+
+    def values(self) -> dict[str, float]:
+        """Those that were given."""
+        names = (each.name for each in fields(ScaleOptions))
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+@dataclass(frozen=True)
+class FormerNoiseOptions(ScaleOptions):
+    """How a noise was written before --noise."""
+
+    hidden: ClassVar[bool] = True
+    mechanism: options.Mechanism = None
+
+
+@dataclass(frozen=True)
 class PrivacyOptions:
     """The promise, and the noise that keeps it."""
 
@@ -129,14 +156,7 @@ class PrivacyOptions:
         str | None,
         typer.Option(help="Public rows asked where noise is on: a number (81) or a fraction (0.02). Default: all."),
     ] = None
-    # How a noise was written before --noise.
-    mechanism: Annotated[options.Mechanism, HIDDEN] = None
-    gamma: Annotated[options.Gamma, HIDDEN] = None
-    sigma: Annotated[options.Sigma, HIDDEN] = None
-    theta: Annotated[options.Theta, HIDDEN] = None
-    threshold: Annotated[options.Threshold, HIDDEN] = None
-    sigma_test: Annotated[options.SigmaTest, HIDDEN] = None
-    answers: Annotated[options.Answers, HIDDEN] = None
+    former: FormerNoiseOptions = FormerNoiseOptions()
 
 
 @dataclass(frozen=True)

@@ -54,13 +54,13 @@ def print_facts(facts: dict[str, Any]) -> None:
     for key, value in facts.items():
         if key not in ("models", "arrays", "accepted"):
             for line in fact_lines(key, value, 12):
-                stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+                stdout.say(line)
     for part in [*facts["models"], *facts.get("arrays", [])]:
         stdout.print(f"{part['name']}", markup=False, highlight=False)
         for key, value in part.items():
             if key != "name":
                 for line in fact_lines(key, value, 10):
-                    stdout.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+                    stdout.say(f"  {line}")
 
 
 def fact_lines(key: str, value: Any, width: int) -> list[str]:

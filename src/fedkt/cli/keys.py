@@ -66,4 +66,4 @@ def new_keys(
             f"  fedkt plan new … --key {name}={public}",
         )
     for line in lines:
-        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+        stdout.say(line)

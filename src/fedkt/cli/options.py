@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -39,12 +40,6 @@ Level = Annotated[
     ),
 ]
 Mechanism = Annotated[str | None, typer.Option(help="Noise: {noises}; laplace is the paper's.")]
-Gamma = Annotated[float | None, typer.Option(help="Scale of laplace noise: Lap(1/γ) on every count.")]
-Sigma = Annotated[float | None, typer.Option(help="Scale of gaussian noise: N(0, σ²) on every count.")]
-Theta = Annotated[float | None, typer.Option(help="Scale of gumbel noise: class j wins with weight exp(θ votes).")]
-Threshold = Annotated[float | None, typer.Option(help="confident-gaussian: votes needed for an answer.")]
-SigmaTest = Annotated[float | None, typer.Option(help="confident-gaussian: noise of the threshold test.")]
-Answers = Annotated[int | None, typer.Option(help="confident-gaussian: most answers given.")]
 Epsilon = Annotated[float | None, typer.Option(help="Instead of a scale: the smallest noise that keeps this ε.")]
 Delta = Annotated[float, typer.Option(help="δ of the guarantee.")]
 Jobs = Annotated[
@@ -77,11 +72,11 @@ def cores(jobs: int) -> int:
     return int(cpu_count())
 
 
-def above_zero(given: float | None, option: str) -> float | None:
+def above_zero(value: float | None, option: str) -> float | None:
     """The value of an option, refused in words unless it is a number above zero."""
-    if given is not None and not 0 < given < float("inf"):
-        raise ConfigurationError(f"{option} takes a number above zero, got {given:g}.")
-    return given
+    if value is not None and not 0 < value < float("inf"):
+        raise ConfigurationError(f"{option} takes a number above zero, got {value:g}.")
+    return value
 
 
 def this_command() -> str:
@@ -89,38 +84,25 @@ def this_command() -> str:
     return shlex.join(["fedkt", *sys.argv[1:]])
 
 
-def names(listed: str | None) -> tuple[str, ...]:
+def names(text: str | None) -> tuple[str, ...]:
     """The parts of a comma-separated list."""
-    return tuple(part.strip() for part in (listed or "").split(",") if part.strip())
-
-
-def scale(**given: float | None) -> tuple[tuple[str, float], ...]:
-    """The parameters of a noise that were given on the command line."""
-    return tuple((name, value) for name, value in given.items() if value is not None)
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def number_or_fraction(text: str | None) -> float | None:
     """81 as 81 rows, 0.02 or 1.0 as a fraction of them; None where nothing was said."""
     if text is None:
         return None
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise ConfigurationError(
-            f"--queries is a number of public rows (81) or a fraction of them (0.02), got {text!r}."
-        ) from None
+    for number in (int, float):
+        with suppress(ValueError):
+            return number(text)
+    raise ConfigurationError(f"--queries is a number of public rows (81) or a fraction of them (0.02), got {text!r}.")
 
 
-def report_path(asked: Path | None, *, as_json: bool) -> Path | None:
-    """Where the HTML report goes, or None: with --json only where it was asked for."""
-    if asked is not None:
-        return asked
-    if as_json:
-        return None
+def report_path(path: Path | None, *, as_json: bool) -> Path | None:
+    """Where the HTML report goes, or None: with --json only where a path was given."""
+    if path is not None or as_json:
+        return path
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None or find_spec("jinja2") is None:

@@ -23,6 +23,10 @@ class Screen(Console):
         """The text as it is shown: here pass all strings, those in tables too."""
         return super().render_str(printable_text(text), **options)
 
+    def say(self, text: str) -> None:
+        """Print a sentence as it is, wrapped by the terminal alone."""
+        self.print(text, markup=False, highlight=False, soft_wrap=True)
+
 
 stdout = Screen()
 stderr = Screen(stderr=True)
@@ -31,13 +35,13 @@ stderr = Screen(stderr=True)
 def complain(message: str, *, code: int = 1) -> NoReturn:
     """Say what was wrong on stderr and leave with an exit code."""
     stderr.print("[bold red]error:[/bold red]", end=" ")
-    stderr.print(message, markup=False, highlight=False, soft_wrap=True)
+    stderr.say(message)
     sys.exit(code)
 
 
 def warn(message: str) -> None:
     """Say something on stderr that a user should hear before it runs."""
-    stderr.print(f"caution: {message}", markup=False, highlight=False, soft_wrap=True)
+    stderr.say(f"caution: {message}")
 
 
 def print_json(value: Any) -> None:

@@ -1,9 +1,9 @@
 """Option groups: declared once as frozen dataclasses, taken by any verb, and shown in panels of its help.
 
 A verb's parameter that is such a dataclass becomes one option for each of its fields, in the panel that the class
-names unless the option names another. Lists of names in help texts are
-placeholders such as `{models}`, filled from the catalogues when help is asked for and not before: reading those costs
-more than everything else that `fedkt --help` does.
+names unless the option names another, and understood but not shown where the class is hidden. Lists of names in help
+texts are placeholders such as `{models}`, filled from the catalogues when help is asked for and not before: reading
+those costs more than everything else that `fedkt --help` does.
 """
 
 from __future__ import annotations
@@ -11,79 +11,74 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from typer import Context, Typer
 from typer.core import TyperCommand
-from typer.models import OptionInfo
 
 DATA, FEDERATION, MODEL, PRIVACY = "Data", "Federation", "Model", "Privacy"
 ROUNDS, OUTPUT = "Rounds, and other methods", "Run and output"
-HIDDEN = "hidden"
-"""Beside an option in a group: understood, but not shown."""
 PLACE = re.compile(r"\{([a-z]+)(?: ([a-z_]+))?\}")
 
 
 def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
     """The verb with an option for every field of the groups among its parameters."""
-    hints = get_type_hints(verb, include_extras=True)
-    own = signature(verb).parameters
-    parameters = [each for name in own for each in options_of(name, hints[name], own[name].default)]
+    parameters = list(options_of(verb))
 
     @wraps(verb)
     def run(**values: Any) -> None:
-        verb(**{name: build(hints[name], values) if is_dataclass(hints[name]) else values[name] for name in own})
+        call_with(verb, values)
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
 
 
-def options_of(name: str, annotation: Any, default: Any, panel: str | None = None) -> Iterator[Parameter]:
-    """The parameters that stand for one: those of a group's fields, or itself."""
-    if not is_dataclass(annotation):
-        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=in_panel(annotation, panel))
-        return
-    hints = get_type_hints(annotation, include_extras=True)
-    for field in fields(annotation):
-        usual = Parameter.empty if field.default is MISSING else field.default
-        yield from options_of(field.name, hints[field.name], usual, getattr(annotation, "panel", None))
+def options_of(target: Callable[..., Any]) -> Iterator[Parameter]:
+    """The parameters of a verb or a group, those of groups among them in their place."""
+    hints = get_type_hints(target, include_extras=True)
+    for name, each in signature(target).parameters.items():
+        if is_dataclass(hints[name]):
+            yield from options_of(hints[name])
+        else:
+            yield Parameter(
+                name, Parameter.KEYWORD_ONLY, default=each.default, annotation=in_panel(hints[name], target)
+            )
 
 
-def in_panel(annotation: Any, panel: str | None) -> Any:
-    """The annotation of an option, its panel and whether it is shown written into it."""
+def in_panel(annotation: Any, group: Any) -> Any:
+    """The annotation of an option, its group's panel and whether it is shown written into it."""
     if get_origin(annotation) is not Annotated:
         return annotation
-    kind, *notes = get_args(annotation)
-    option = copy(next(each for each in notes if not isinstance(each, str)))
-    option.rich_help_panel = option.rich_help_panel or panel
-    if isinstance(option, OptionInfo):
-        option.hidden = option.hidden or HIDDEN in notes
+    kind, option = get_args(annotation)
+    option = copy(option)
+    option.rich_help_panel = option.rich_help_panel or getattr(group, "panel", None)
+    option.hidden = option.hidden or getattr(group, "hidden", False)
     return Annotated[kind, option]
 
 
-def build(group: type, values: dict[str, Any]) -> Any:
-    """A group with its values, and the groups inside it."""
-    hints = get_type_hints(group)
-    return group(
+def call_with(target: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """What a verb or a group gives for the values of its options, those of the groups inside it included."""
+    hints = get_type_hints(target)
+    return target(
         **{
-            each.name: build(hints[each.name], values) if is_dataclass(hints[each.name]) else values[each.name]
-            for each in fields(group)
+            name: call_with(hints[name], values) if is_dataclass(hints[name]) else values[name]
+            for name in signature(target).parameters
         }
     )
 
 
 def values_of(*groups: Any) -> dict[str, Any]:
     """Every option of some groups by its name, and of the groups inside them."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for group in groups:
         for each in fields(group):
             value = getattr(group, each.name)
-            found |= values_of(value) if is_dataclass(value) else {each.name: value}
-    return found
+            values |= values_of(value) if is_dataclass(value) else {each.name: value}
+    return values
 
 
 class Verb(TyperCommand):
@@ -113,7 +108,7 @@ class Verb(TyperCommand):
         for each in self.params:
             text = getattr(each, "help", None)
             if text:
-                each.help = PLACE.sub(lambda found: words(found[1], found[2]), text)  # type: ignore[attr-defined]
+                each.help = PLACE.sub(lambda place: words(place[1], place[2]), text)  # type: ignore[attr-defined]
 
 
 def name_catalogues(app: Typer) -> None:

@@ -123,7 +123,7 @@ def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
     from fedkt.privacy.statement import rounded_up
 
     for note in sent.notes:
-        stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+        stderr.say(f"note: {note}")
     if as_json:
         print_json(asdict(sent))
         return
@@ -144,4 +144,4 @@ def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
         counts = f" It also tells how many of your rows have each label{noisy}."
     lines.append(f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}")
     for line in lines:
-        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+        stdout.say(line)

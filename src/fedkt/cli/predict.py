@@ -35,7 +35,7 @@ def predict(
     signer = None if server_key is None else options.public_key(server_key)
     final = read_final(model, server_key=signer)
     if signer is not None:
-        stderr.print(f"{model}: signed by {signer}", markup=False, highlight=False, soft_wrap=True)
+        stderr.say(f"{model}: signed by {signer}")
     predictions = predict_file(final, rows)
     if output is not None:
         write_atomically(output, to_csv(predictions).encode())
@@ -53,4 +53,4 @@ def predict(
         noun = "labelled row" if count == 1 else "labelled rows"
         stderr.print(f"accuracy {predictions.accuracy:.2%} on {count} {noun}", highlight=False)
     for note in predictions.notes:
-        stderr.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+        stderr.say(f"note: {note}")

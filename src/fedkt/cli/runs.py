@@ -21,19 +21,20 @@ def noise_choice(privacy: PrivacyOptions) -> tuple[str | None, tuple[tuple[str, 
     from fedkt.cli.privacy.words import mechanism_of
     from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
 
-    scales = dict.fromkeys(name for noise in NOISES for name in parameters(noise))
-    # A noise that came after --noise has no flags of its own.
-    scale = options.scale(**{name: getattr(privacy, name, None) for name in scales})
+    mechanism, scale = privacy.former.mechanism, privacy.former.values()
     if privacy.noise is None:
-        return (mechanism_of(privacy.mechanism, dict(scale)) if scale else privacy.mechanism), scale
-    old = [*(["mechanism"] if privacy.mechanism is not None else []), *dict(scale)]
-    if old:
-        raise ConfigurationError(f"--noise {privacy.noise} names the noise and its scale: leave {flags_of(old)} out.")
+        return (mechanism_of(mechanism, scale) if scale else mechanism), tuple(scale.items())
+    former = [*(["mechanism"] if mechanism is not None else []), *scale]
+    if former:
+        raise ConfigurationError(
+            f"--noise {privacy.noise} names the noise and its scale: leave {flags_of(former)} out."
+        )
     if privacy.epsilon is not None and privacy.noise in NOISES:
         return privacy.noise, ()
     noise = parse_noise(privacy.noise)
+    scale_names = dict.fromkeys(name for each in NOISES for name in parameters(each))
     # In the order of the flags, in which plans and stored results have them.
-    return noise.name, tuple((name, noise.scale[name]) for name in scales if name in noise.scale)
+    return noise.name, tuple((name, noise.scale[name]) for name in scale_names if name in noise.scale)
 
 
 def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> str:
@@ -43,9 +44,9 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> 
 
     if voting is None:
         return algorithm or usual_algorithm(level)
-    wanted, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
-    if algorithm in (None, wanted, plain):
-        return wanted
+    choice, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
+    if algorithm in (None, choice, plain):
+        return choice
     for name, each in VOTINGS.items():
         if algorithm == algorithm_name(each):
             raise ConfigurationError(
@@ -65,11 +66,11 @@ def algorithms_with(algorithms: str | None, votings: str | None, *, level: str) 
         return tuple(dict.fromkeys(names))
     plain = algorithm_name(Consistent)
     # Where nobody chose algorithms, the votings named stand for all of FedKT's.
-    replaced = {plain} if algorithms is not None else {algorithm_name(each) for each in VOTINGS.values()}
-    if not replaced & set(names):
+    placeholders = {plain} if algorithms is not None else {algorithm_name(each) for each in VOTINGS.values()}
+    if not placeholders & set(names):
         raise ConfigurationError(f"--voting would do nothing: {plain} is not among the algorithms. Leave it out.")
-    wanted = [algorithm_name(make_voting(each)) for each in options.names(votings)]
-    return tuple(dict.fromkeys(each for name in names for each in (wanted if name in replaced else [name])))
+    choices = [algorithm_name(make_voting(each)) for each in options.names(votings)]
+    return tuple(dict.fromkeys(each for name in names for each in (choices if name in placeholders else [name])))
 
 
 def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, Any]:
@@ -81,8 +82,8 @@ def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, A
     values["mechanism"], values["scale"] = noise_choice(run.privacy)
     values["party_models"] = options.names(run.families.party_models)
     values["queries"] = options.number_or_fraction(run.privacy.queries)
-    known = {each.name for each in fields(Setting)}
-    return {name: value for name, value in values.items() if name in known and value is not None}
+    field_names = {each.name for each in fields(Setting)}
+    return {name: value for name, value in values.items() if name in field_names and value is not None}
 
 
 def with_extra_part(dataset: str) -> str:
@@ -95,14 +96,14 @@ def with_extra_part(dataset: str) -> str:
     return name
 
 
-def check_used(given: Mapping[str, Any], setting: Setting) -> None:
+def check_used(values: Mapping[str, Any], setting: Setting) -> None:
     """Refuse options that do nothing here: whoever gives one believes that it does something."""
     from fedkt.lab.setting import Setting
 
     idle = idle_settings(setting)
     # What it would be anyway may be said.
-    without = Setting(**{name: value for name, value in given.items() if name not in idle}).filled()
-    unused = [name for name in idle if name in given and given[name] != getattr(without, name)]
+    without = Setting(**{name: value for name, value in values.items() if name not in idle}).filled()
+    unused = [name for name in idle if name in values and values[name] != getattr(without, name)]
     if unused:
         raise ConfigurationError(
             f"{flags_of(unused)} would do nothing: algorithm {setting.algorithm}, model {setting.model}, partition "

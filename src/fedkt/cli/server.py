@@ -74,9 +74,9 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
     """
     from fedkt.cli.output import progress_bar
-    from fedkt.live.kept_noise import default_ledger
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at
+    from fedkt.live.noise_file import default_ledger
     from fedkt.live.server import run_server
     from fedkt.models.onnx_rules import Limits
     from fedkt.plan import read_plan
@@ -112,13 +112,13 @@ def print_result(result: ServerResult, *, as_json: bool) -> None:
     from fedkt.cli.output import print_json, stderr, stdout
 
     for detail in result.details:
-        stderr.print(f"not stored: {detail}", markup=False, highlight=False, soft_wrap=True)
+        stderr.say(f"not stored: {detail}")
     if as_json:
         print_json(result.as_dict())
         return
     stdout.print(party_table(result))
     for line in result_lines(result):
-        stdout.print(line, markup=False, highlight=False, soft_wrap=True)
+        stdout.say(line)
 
 
 def party_table(result: ServerResult) -> Table:

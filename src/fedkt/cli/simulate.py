@@ -51,10 +51,10 @@ def simulate(
     from fedkt.lab.runner import run as run_setting
     from fedkt.lab.setting import Setting
 
-    given = settings_of(dataset, data, run)
-    given |= {"algorithm": algorithm_with(algorithm, voting, level=run.privacy.level), "seed": seed}
-    setting = Setting(**given).filled()
-    check_used(given, setting)
+    values = settings_of(dataset, data, run)
+    values |= {"algorithm": algorithm_with(algorithm, voting, level=run.privacy.level), "seed": seed}
+    setting = Setting(**values).filled()
+    check_used(values, setting)
     if diagnostic:
         check_diagnostic(setting)
     with progress_bar(f"{setting.algorithm} on {dataset}", quiet=output.as_json) as bar:

@@ -81,7 +81,7 @@ def print_reports(reports: Sequence[Report]) -> None:
 def print_data(report: Report) -> None:
     """Where the rows came from, and how long networks saw them."""
     if report.source:
-        stdout.print(f"Data: {report.source}", markup=False, highlight=False, soft_wrap=True)
+        stdout.say(f"Data: {report.source}")
     if report.epochs == "auto":
         stdout.print(
             "Networks were trained for 10 epochs, and for more where that is under 1,000 steps.", highlight=False
@@ -92,12 +92,12 @@ def print_data(report: Report) -> None:
 
 def print_diagnostic(outcome: Outcome, setting: Setting) -> None:
     """The data-dependent ε, on stderr: it is not part of any result."""
-    found = data_dependent(outcome, setting)
+    diagnostic = data_dependent(outcome, setting)
     whose, eight = "the data-dependent epsilon of PATE (2018)", ""
-    if found.epsilon_8 is not None:
-        whose, eight = "the paper's data-dependent epsilon", f" (moments up to 8: {found.epsilon_8:.4f})"
+    if diagnostic.epsilon_8 is not None:
+        whose, eight = "the paper's data-dependent epsilon", f" (moments up to 8: {diagnostic.epsilon_8:.4f})"
     stderr.print(
-        f"{found.warning}: {whose} is {found.epsilon:.4f}{eight} at delta {found.delta:g}.",
+        f"{diagnostic.warning}: {whose} is {diagnostic.epsilon:.4f}{eight} at delta {diagnostic.delta:g}.",
         soft_wrap=True,
     )
 
@@ -123,7 +123,7 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     lines += [[algorithm, *["–"] * (len(head) - 1)] for algorithm in unsuited]
     stdout.print(as_rich(Grid(head, lines, title)))
     print_differences(reports)
-    print_reach(reports)
+    print_below(reach_table(reports))
     print_traffic(reports)
     print_data(first)
     for reason in unsuited.values():
@@ -145,11 +145,6 @@ def print_differences(reports: Sequence[Report]) -> None:
     first, apart = less_first(reports)
     lines = [[name, str(difference(each))] for name, each in apart.items() if len(each) > 1]
     print_below(Grid(["algorithm", "difference"], lines, f"Less {first} on the same seeds, in points"))
-
-
-def print_reach(reports: Sequence[Report]) -> None:
-    """Rounds and megabytes to the same accuracies, where a method has rounds."""
-    print_below(reach_table(reports))
 
 
 def print_traffic(reports: Sequence[Report]) -> None:

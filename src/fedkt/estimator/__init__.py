@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,15 +14,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fedkt.algorithms import FedKT
-from fedkt.algorithms.calibration import cautions
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import absence_notes, check_public_rows, class_codes, public_split, row_owners
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.catalogue import as_estimator
-from fedkt.privacy import Noise, Statement, statement
-from fedkt.report import Report, build_report, run_log
+from fedkt.privacy import Noise
+from fedkt.report import Report, build_report, promise_of, run_log
 
 
 def estimator_of(model: Any) -> Any:
@@ -138,7 +137,11 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             public = self._check_public(public, X)
         members = self._parties(X, codes, owners, public, seed)
         notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
-        promise, warnings = self._promise(algorithm, public, [len(party.y) for party in members])
+        promise, warnings = promise_of(
+            algorithm, members, level=self.level, delta=self.delta, reproducible_noise=self.noise_seed is not None
+        )
+        if self.level != "L0" and self.class_labels is None:
+            warnings += ("The list of classes was taken from the private labels; declare it with class_labels.",)
         outcome = simulate(algorithm, members, self._server(public, seed), jobs=self.n_jobs or 1)
 
         final = outcome.final.models[0]
@@ -188,9 +191,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             # Tags are asked for before anything is checked; `fit` refuses the estimator in words.
             return tags
         if hasattr(inner, "__sklearn_tags__"):
-            given = inner.__sklearn_tags__()
-            tags.input_tags.allow_nan = given.input_tags.allow_nan
-            tags.input_tags.sparse = given.input_tags.sparse
+            inner_tags = inner.__sklearn_tags__()
+            tags.input_tags.allow_nan = inner_tags.input_tags.allow_nan
+            tags.input_tags.sparse = inner_tags.input_tags.sparse
         return tags
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:
@@ -236,22 +239,6 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             noise=self.noise,
             queries=self.queries,
         )
-
-    def _promise(self, algorithm: FedKT, public: Any, sizes: Sequence[int]) -> tuple[Statement, tuple[str, ...]]:
-        """What is promised, before anything is trained, and what a user should hear about it."""
-        price = algorithm.price(
-            public_rows=count_rows(public), classes=max(len(self.classes_), 2), parties=len(sizes), delta=self.delta
-        )
-        promise = statement(
-            self.level,
-            price,
-            reproducible_noise=self.noise_seed is not None,
-            counts=algorithm.voting.class_counts,
-        )
-        warnings = cautions(self.level, price, sizes)
-        if price is not None and self.class_labels is None:
-            warnings += ("The list of classes was taken from the private labels; declare it with class_labels.",)
-        return promise, warnings
 
     def _parties(
         self, X: Any, codes: NDArray[np.int64], owners: NDArray[np.str_], public: Any, seed: int

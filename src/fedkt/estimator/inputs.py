@@ -26,17 +26,17 @@ def class_codes(X: Any, y: ArrayLike, class_labels: ArrayLike | None) -> tuple[N
     check_classification_targets(labels)
     labels = np.asarray(labels)
     if class_labels is None:
-        found, codes = np.unique(labels, return_inverse=True)
-        return found, codes.astype(np.int64)
+        classes, codes = np.unique(labels, return_inverse=True)
+        return classes, codes.astype(np.int64)
     declared = np.unique(np.asarray(class_labels))
     places = np.searchsorted(declared, labels)
-    strange = [
+    unknown = [
         label
         for label, place in zip(labels.tolist(), places, strict=True)
         if place == len(declared) or declared[place] != label
     ]
-    if strange:
-        raise DataError(f"y holds the label {strange[0]!r}, which is not among class_labels {declared.tolist()}.")
+    if unknown:
+        raise DataError(f"y holds the label {unknown[0]!r}, which is not among class_labels {declared.tolist()}.")
     return declared, places.astype(np.int64)
 
 

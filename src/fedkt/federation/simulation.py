@@ -135,8 +135,8 @@ def sample_parties(parties: list[Party], participation: float, server: Server, n
     count = max(1, round(participation * len(parties)))
     if count == len(parties):
         return parties
-    chosen = server.rng(number, PARTICIPATION).permutation(len(parties))[:count]
-    return [parties[place] for place in np.sort(chosen)]
+    sample = server.rng(number, PARTICIPATION).permutation(len(parties))[:count]
+    return [parties[place] for place in np.sort(sample)]
 
 
 def round_progress(progress: Progress | None, number: int, rounds: int) -> Progress | None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx
-from fedkt.algorithms.calibration import cautions, noise_for_epsilon
+from fedkt.algorithms.calibration import noise_for_epsilon
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
@@ -23,11 +23,11 @@ from fedkt.lab.rounds import Rounds
 from fedkt.lab.setting import Setting
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
-from fedkt.privacy import Noise, Statement, make_noise, statement
+from fedkt.privacy import Noise, make_noise
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.privacy.ledger import require_level
 from fedkt.privacy.mechanisms import USUAL
-from fedkt.report import Report, RunLog, accuracies, build_report, run_log
+from fedkt.report import Report, RunLog, accuracies, build_report, promise_of, run_log
 from fedkt.system.parallel import Progress, cpu_clock
 
 
@@ -54,7 +54,8 @@ def run(
     # The parties have the rows now; a second copy of them is not needed any more.
     data = replace(data, X=data.X[:0].copy())
     algorithm = make_algorithm(full, data, len(parties))
-    promise, warnings = promise_of(algorithm, full, data, parties)
+    private = isinstance(algorithm, FedKT) and full.level != "L0"
+    promise, warnings = promise_of(algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private)
     for warning in warnings:
         if caution is not None:
             caution(warning)
@@ -123,25 +124,6 @@ def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
 def tuned(setting: Setting, model: Any) -> Any:
     """A model that trains as long and in such steps as the setting says."""
     return trained_for(model, epochs=setting.epochs, learning_rate=setting.learning_rate)
-
-
-def promise_of(
-    algorithm: Algorithm, setting: Setting, data: Dataset, parties: Sequence[Party]
-) -> tuple[Statement, tuple[str, ...]]:
-    """What the run promises, before it is run, and what a user should hear about it."""
-    price = None
-    if isinstance(algorithm, FedKT):
-        algorithm.check()
-        price = algorithm.price(
-            public_rows=len(data.X_public), classes=len(data.classes), parties=len(parties), delta=setting.delta
-        )
-    promise = statement(
-        setting.level,
-        price,
-        reproducible_noise=price is not None,
-        counts=isinstance(algorithm, FedKT) and algorithm.voting.class_counts,
-    )
-    return promise, cautions(setting.level, price, [len(party.y) for party in parties])
 
 
 def make_server(setting: Setting, data: Dataset, *, diagnostic: bool) -> Server:

@@ -48,27 +48,27 @@ def claim_of(price: Price) -> Claim:
 
 def claim_fault(plan: Plan, claim: Claim | None) -> str:
     """Why a claim does not hold, or nothing where it does."""
-    agreed = plan.privacy
-    if plan.level != "L2" or agreed is None:
+    privacy = plan.privacy
+    if plan.level != "L2" or privacy is None:
         return "" if claim is None else f"it makes a privacy claim, but at level {plan.level} a party adds no noise."
     if claim is None:
         return "it makes no privacy claim, which every bundle has at level L2."
     try:
-        same_noise = make_noise(claim.mechanism, claim.scale) == agreed.noise
+        same_noise = make_noise(claim.mechanism, claim.scale) == privacy.noise
     except FedKTError as reason:
         return f"its privacy claim names an impossible noise: {reason}"
-    k = number_of_queries(agreed.queries, plan.public.rows)
-    for what, claimed, wanted in (
-        ("noise", f"{claim.mechanism} {claim.scale}", f"{agreed.mechanism} {agreed.scale}" if not same_noise else None),
+    k = number_of_queries(privacy.queries, plan.public.rows)
+    for what, claimed, expected in (
+        ("noise", f"{claim.mechanism} {claim.scale}", None if same_noise else f"{privacy.mechanism} {privacy.scale}"),
         ("queries", claim.queries, k),
         ("partitions", claim.partitions, plan.partitions),
         ("classes", claim.classes, len(plan.classes)),
-        ("delta", claim.delta, agreed.delta),
-        ("adjacency", claim.adjacency, agreed.adjacency),
-        ("noise on the class counts", claim.count_sigma or 0.0, agreed.count_sigma or 0.0),
+        ("delta", claim.delta, privacy.delta),
+        ("adjacency", claim.adjacency, privacy.adjacency),
+        ("noise on the class counts", claim.count_sigma or 0.0, privacy.count_sigma or 0.0),
     ):
-        if wanted is not None and claimed != wanted:
-            return f"its privacy claim differs from the plan: {what} {str(claimed)[:200]}, agreed was {wanted}."
+        if expected is not None and claimed != expected:
+            return f"its privacy claim differs from the plan: {what} {str(claimed)[:200]}, agreed was {expected}."
     if claim.voters > plan.subsets:
         return f"its privacy claim has {claim.voters} voters, more than the {plan.subsets} subsets agreed on."
     if claim.releases < len(plan.releases):
@@ -100,8 +100,8 @@ def dearest(plan: Plan, bundles: Sequence[Bundle]) -> Price | None:
 
     Who claims to pay more than we find is believed.
     """
-    found = [(price_of(plan, bundle.claim), bundle.claim) for bundle in bundles if bundle.claim is not None]
-    prices = [replace(price, epsilon=max(price.epsilon, claim.epsilon)) for price, claim in found]
+    pairs = [(price_of(plan, bundle.claim), bundle.claim) for bundle in bundles if bundle.claim is not None]
+    prices = [replace(price, epsilon=max(price.epsilon, claim.epsilon)) for price, claim in pairs]
     return max(prices, key=lambda price: price.epsilon, default=None)
 
 

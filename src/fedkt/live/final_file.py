@@ -189,9 +189,10 @@ def _check_number_of_keys(pairs: list[tuple[str, Any]]) -> None:
 
 def find_note(data: bytes, source: str) -> str:
     """The text of our metadata entry, found by walking the outermost fields; nothing is parsed before it is bounded."""
-    left = [MAX_FIELDS]
-    found = [dict(fields(value, source, left)) for number, value in fields(data, source, left) if number == METADATA]
-    notes = [each.get(2, b"") for each in found if each.get(1) == NOTE.encode()]
+    remaining = [MAX_FIELDS]
+    metadata = (value for number, value in fields(data, source, remaining) if number == METADATA)
+    entries = [dict(fields(each, source, remaining)) for each in metadata]
+    notes = [each.get(2, b"") for each in entries if each.get(1) == NOTE.encode()]
     if len(notes) != 1:
         raise ModelError(
             f"{source} has {len(notes) or 'no'} fedkt notes inside; a final model has one. Use the final.onnx that "
@@ -205,14 +206,14 @@ def find_note(data: bytes, source: str) -> str:
         raise ModelError(f"{source}: what it says about itself is not text.") from reason
 
 
-def fields(data: bytes, source: str, left: list[int]) -> Iterator[tuple[int, bytes]]:
+def fields(data: bytes, source: str, remaining: list[int]) -> Iterator[tuple[int, bytes]]:
     """Number and content of each field of a protobuf message that has a length; other fields are passed over.
 
-    `left` counts down how many fields may still come, in this message and in those inside it.
+    `remaining` counts down how many fields may still come, in this message and in those inside it.
     """
     place = 0
-    while place < len(data) and left[0] > 0:
-        left[0] -= 1
+    while place < len(data) and remaining[0] > 0:
+        remaining[0] -= 1
         tag, place = varint(data, place)
         kind = tag & 7
         if kind == 2:
@@ -282,13 +283,3 @@ def no_formula(value: Any) -> Any:
     if isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value):
         return f"'{value}"
     return value
-
-
-def operators(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> tuple[str, ...]:
-    """The operators of a graph that keeps the rules, by name; a ModelError if it breaks one. Nothing is run."""
-    from onnx import ModelProto
-
-    graph = check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft)
-    proto = ModelProto()
-    proto.ParseFromString(graph.data)
-    return tuple(sorted({node.op_type for node in proto.graph.node}))

@@ -49,10 +49,10 @@ def gather(
         accepted = {each.party for each in arrivals if not each.reason}
         if tell is not None:
             tell(len(accepted), len(plan.names))
-        left = deadline - time.monotonic()
-        if len(accepted) == len(plan.names) or left <= 0:
+        remaining = deadline - time.monotonic()
+        if len(accepted) == len(plan.names) or remaining <= 0:
             return arrivals
-        time.sleep(min(POLL_SECONDS, left))
+        time.sleep(min(POLL_SECONDS, remaining))
 
 
 def limits_for(plan: Plan, limits: Limits | None = None) -> Limits:
@@ -93,8 +93,8 @@ class Inbox:
             self.verdicts[entry.name] = mark, verdict
         names = sorted(self.verdicts)
         ranked = rank_by_party([self.verdicts[name][1] for name in names])
-        counted = {each.party for each in ranked if not each.reason}
-        self.bundles = {party: each for party, each in self.bundles.items() if party in counted}
+        parties = {each.party for each in ranked if not each.reason}
+        self.bundles = {party: each for party, each in self.bundles.items() if party in parties}
         return [
             each if each.reason else self._with_bundle(name, each) for name, each in zip(names, ranked, strict=True)
         ]
@@ -124,25 +124,25 @@ class Inbox:
         reason = f"{MOST_LOOKS} files in {sender!r}'s name were looked into already. Keep one in the folder."
         return Arrival(name, sender, reason, bytes=len(data), sha256=digest)
 
-    def _with_bundle(self, name: str, counted: Arrival) -> Arrival:
-        party = counted.party or ""
+    def _with_bundle(self, name: str, verdict: Arrival) -> Arrival:
+        party = verdict.party or ""
         arrival = self.bundles.get(party)
-        if arrival is None or arrival.identity != counted.identity:
+        if arrival is None or arrival.identity != verdict.identity:
             # It was one of two until the other went: only its verdict was kept.
             arrival = look(self.plan, self.mailbox, name, self.limits)
             if arrival.bundle is None:
                 return arrival
-            if arrival.identity != counted.identity:
+            if arrival.identity != verdict.identity:
                 return replace(arrival, reason="it was changed while it was looked at.", bundle=None)
             self.bundles[party] = arrival
-        return replace(counted, bundle=arrival.bundle)
+        return replace(verdict, bundle=arrival.bundle)
 
 
 def first_entries(mailbox: Mailbox, parties: Sequence[str]) -> list[MailboxEntry]:
     """The entries to look at, those that are named like a party first, then by name; of too many the first."""
     waiting = (entry for entry in mailbox.entries() if not entry.ignored)
-    own = {bundle_name(party) for party in parties}
-    return heapq.nsmallest(MOST_FILES, waiting, key=lambda entry: (entry.name not in own, entry.name))
+    party_files = {bundle_name(party) for party in parties}
+    return heapq.nsmallest(MOST_FILES, waiting, key=lambda entry: (entry.name not in party_files, entry.name))
 
 
 def look(plan: Plan, mailbox: Mailbox, name: str, limits: Limits | None = None) -> Arrival:
@@ -168,9 +168,9 @@ def ignored_entries(mailbox: Mailbox, parties: Sequence[str]) -> tuple[str, ...]
     """A sentence for everything that may be meant as a bundle but is not one of those looked at."""
     notes: list[str] = []
     count = 0
-    looked = {entry.name for entry in first_entries(mailbox, parties)}
+    names = {entry.name for entry in first_entries(mailbox, parties)}
     for entry in mailbox.entries():
-        if entry.name in looked:
+        if entry.name in names:
             continue
         count += 1
         if len(notes) < MOST_WORDS:

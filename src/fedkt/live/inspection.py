@@ -10,10 +10,10 @@ from fedkt.bundle.archive import Archive
 from fedkt.bundle.manifest import Manifest
 from fedkt.errors import BundleError, ConfigurationError, ModelError
 from fedkt.live.arrivals import judge
-from fedkt.live.final_file import MAX_SIGNATURE_BYTES, check_signature, operators, parse_card, signature_name
+from fedkt.live.final_file import MAX_SIGNATURE_BYTES, check_signature, parse_card, signature_name
 from fedkt.live.inbox import limits_for
 from fedkt.live.mailbox import Mailbox
-from fedkt.models.onnx_rules import Limits
+from fedkt.models.onnx_rules import Limits, check_graph
 from fedkt.plan import Plan
 from fedkt.system.files import printable_name
 
@@ -161,8 +161,13 @@ def describe_student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict
 
 
 def describe_graph(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> dict[str, Any]:
-    """The operators of a graph, or the rule it breaks."""
+    """The operators of a graph, by name, or the rule it breaks. Nothing is run."""
+    from onnx import ModelProto
+
     try:
-        return {"operators": operators(data, n_features=n_features, n_classes=n_classes, soft=soft)}
+        graph = check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft)
     except ModelError as reason:
         return {"refused": str(reason)}
+    proto = ModelProto()
+    proto.ParseFromString(graph.data)
+    return {"operators": tuple(sorted({node.op_type for node in proto.graph.node}))}

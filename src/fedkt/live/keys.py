@@ -36,16 +36,16 @@ def read_key(path: Path) -> SigningKey:
 
 def check_key(plan: Plan, name: str, key: SigningKey | None) -> None:
     """Refuse, before anything is trained, a key that the server would refuse afterwards."""
-    agreed = plan.keys.get(name)
-    if key is None and agreed is not None:
+    public = plan.keys.get(name)
+    if key is None and public is not None:
         raise PlanError(f"The plan lists a key for {name!r}, so its bundle must be signed. Pass --key {name}.key.")
-    if key is not None and agreed is None:
+    if key is not None and public is None:
         raise PlanError(
             f"The plan lists no key for {name!r}, so nobody could check the signature. Leave --key out, or have the "
             f"plan made again with --key {name}={key.public}."
         )
-    if key is not None and key.public != agreed:
+    if key is not None and key.public != public:
         raise PlanError(
             f"This is not the key that the plan lists for {name!r}: its public key is {key.public}, agreed was "
-            f"{agreed}. Sign with the key that belongs to the plan, or have the plan made again."
+            f"{public}. Sign with the key that belongs to the plan, or have the plan made again."
         )

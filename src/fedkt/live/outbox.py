@@ -14,16 +14,16 @@ from fedkt.live.mailbox import Mailbox, bundle_name
 from fedkt.models.onnx_rules import Limits
 
 
-def check_issue(asked: int | None, key: SigningKey | None) -> None:
+def check_issue(issue: int | None, key: SigningKey | None) -> None:
     """Refuse, before anything is trained, a number that no bundle can carry."""
-    if asked is None:
+    if issue is None:
         return
     if key is None:
         raise ConfigurationError(
             "Only a signed bundle has an issue: without a signature anybody could send a newer one. Leave --issue out."
         )
-    if not 1 <= asked <= MOST_ISSUE:
-        raise ConfigurationError(f"--issue takes a whole number from 1 to {MOST_ISSUE}, got {asked}.")
+    if not 1 <= issue <= MOST_ISSUE:
+        raise ConfigurationError(f"--issue takes a whole number from 1 to {MOST_ISSUE}, got {issue}.")
 
 
 def send(
@@ -49,7 +49,7 @@ def send(
             f"{place} was issue {earlier} and is replaced by issue {issue}, which is lower: a server that has both "
             f"counts the old one. Leave --issue out to get {earlier + 1}."
         )
-    packed = pack_issue(bundle, pack, asked=issue, before=before, earlier=earlier)
+    packed = pack_issue(bundle, pack, issue=issue, before=before, earlier=earlier)
     if resumed and before == packed:
         diary.say(f"{place} was there already: an earlier run wrote it and was stopped before its end. It is whole.")
         return packed
@@ -60,14 +60,14 @@ def send(
 
 
 def pack_issue(
-    bundle: Bundle, pack: Callable[[Bundle], bytes], *, asked: int | None, before: bytes | None, earlier: int | None
+    bundle: Bundle, pack: Callable[[Bundle], bytes], *, issue: int | None, before: bytes | None, earlier: int | None
 ) -> bytes:
-    """The bytes to send: of the issue asked for, else the next one after the `earlier` issue, whose bytes are `before`.
+    """The bytes to send: of this issue, else the next one after the `earlier` issue, whose bytes are `before`.
 
     The same content keeps its number, so that a party which starts again sends the same bytes.
     """
-    if asked is not None:
-        return pack(replace(bundle, issue=asked))
+    if issue is not None:
+        return pack(replace(bundle, issue=issue))
     if earlier is None:
         return pack(bundle)
     again = pack(replace(bundle, issue=earlier))

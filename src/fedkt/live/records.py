@@ -145,9 +145,9 @@ def follows_classes(ids: Sequence[str], classes: Sequence[str]) -> bool:
     words = sum(label.casefold() in identity.casefold() for identity, label in zip(ids, classes, strict=True))
     numbers: dict[str, list[int]] = {}
     for identity, label in zip(ids, classes, strict=True):
-        found = re.findall(r"[0-9]{1,15}", identity)
-        if found:
-            numbers.setdefault(label, []).append(int(found[-1]))
+        digits = re.findall(r"[0-9]{1,15}", identity)
+        if digits:
+            numbers.setdefault(label, []).append(int(digits[-1]))
     # Without gaps in every class: numbered over all records, each class would have gaps.
     in_sequence = len(numbers) == len(set(classes)) and all(
         len(each) > 1 and max(each) - min(each) == len(each) - 1 == len(set(each)) - 1 for each in numbers.values()

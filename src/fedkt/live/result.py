@@ -82,11 +82,11 @@ def write_result(
     plan: Plan, vote: VoteOutcome, arrivals: Sequence[Arrival], report: Report, folder: Path, key: SigningKey | None
 ) -> ServerResult:
     """The final model, the promise and the report, on the disk, the report last."""
-    known, details = public_arrivals(plan, vote, arrivals)
+    public, details = public_arrivals(plan, vote, arrivals)
     data = write_final(vote.final, plan, vote.promise)
     result = ServerResult(
         report,
-        tuple(known),
+        tuple(public),
         parties_without_vote(plan, vote),
         folder / "final.onnx",
         plan.digest,
@@ -106,15 +106,15 @@ def public_arrivals(
 ) -> tuple[Sequence[Arrival], tuple[str, ...]]:
     """The arrivals as everybody may know them, and what only the server's operator may: at level L1 every reason."""
     reasons = public_reasons(vote.silent, plan.level)
-    known = [
+    public = [
         replace(each, reason=reasons[each.party], bundle=None)
         if each.bundle is not None and each.party in vote.silent
         else each
         for each in arrivals
     ]
     if not protects_parties(plan.level):
-        return known, ()
-    bare, refusals = without_reasons(known)
+        return public, ()
+    bare, refusals = without_reasons(public)
     return bare, (*refusals, *vote.silent.values())
 
 

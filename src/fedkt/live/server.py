@@ -24,9 +24,9 @@ from fedkt.federation import Diary, Outcome, Server, seed_for
 from fedkt.live.arrivals import Arrival
 from fedkt.live.claims import dearest, largest_total
 from fedkt.live.inbox import gather, ignored_entries, not_enough
-from fedkt.live.kept_noise import KeptNoise, kept_noise, ledger_at, server_ledger
 from fedkt.live.mailbox import Mailbox
 from fedkt.live.measure import FinalScores, labelled_rows, measure
+from fedkt.live.noise_file import NoiseFile, ledger_at, open_noise, server_ledger
 from fedkt.live.result import ServerResult, VoteOutcome, parties_without_vote, write_result
 from fedkt.models.exchange import to_onnx
 from fedkt.models.onnx_rules import Limits
@@ -41,15 +41,19 @@ from fedkt.system.parallel import cpu_clock
 LOCK = ".fedkt-server.lock"
 
 
-def needed_parties(plan: Plan, asked: int | None) -> int:
+def needed_parties(plan: Plan, min_parties: int | None) -> int:
     """How many parties the server goes on with at least: all of them, unless the plan or the server says fewer."""
-    if asked is None:
+    if min_parties is None:
         return plan.min_parties if plan.min_parties is not None else len(plan.names)
-    if not 1 <= asked <= len(plan.names):
-        raise PlanError(f"--min-parties must lie between 1 and the plan's {len(plan.names)} parties, got {asked}.")
-    if plan.min_parties is not None and asked < plan.min_parties:
-        raise PlanError(f"--min-parties {asked} is below the {plan.min_parties} that everybody agreed on in the plan.")
-    return asked
+    if not 1 <= min_parties <= len(plan.names):
+        raise PlanError(
+            f"--min-parties must lie between 1 and the plan's {len(plan.names)} parties, got {min_parties}."
+        )
+    if plan.min_parties is not None and min_parties < plan.min_parties:
+        raise PlanError(
+            f"--min-parties {min_parties} is below the {plan.min_parties} that everybody agreed on in the plan."
+        )
+    return min_parties
 
 
 def run_server(
@@ -77,7 +81,7 @@ def run_server(
     ledger = ledger_at(plan, ledger)
     with sole_server(result):
         diary = Diary()
-        account = Ledger() if ledger is None else open_server_ledger(plan, ledger, diary)
+        account = Ledger() if ledger is None else server_ledger(plan, ledger, diary)
         rows = plan.columns.encode(plan.read_public(public))
         # Before anybody waits: a test file that does not fit should be heard of now.
         labelled = None if test is None else labelled_rows(plan, test, diary)
@@ -89,7 +93,9 @@ def run_server(
         started, cpu_started = time.perf_counter(), cpu_clock()
         server = Server(rows, plan.classes, server_seed(plan), image=plan.image, jobs=jobs, diary=diary, ledger=account)
         vote = hold_vote(plan, server, bundles, needed, ledger)
-        scores = measure_final(plan, vote, labelled)
+        # At level L1 students leave the server only through the noise: no size, score, error or vote of theirs is told.
+        alone = () if protects_parties(plan.level) else vote.voting
+        scores = FinalScores() if labelled is None else measure(vote.final, alone, *labelled)
         clocks = time.perf_counter() - started, cpu_clock() - cpu_started
         test_rows = 0 if labelled is None else len(labelled[1])
         report = report_of(plan, server, vote, arrivals, scores, clocks, command, test_rows)
@@ -107,26 +113,6 @@ def server_seed(plan: Plan) -> int:
     return secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, "the server")
 
 
-def measure_final(plan: Plan, vote: VoteOutcome, labelled: tuple[Any, Any] | None) -> FinalScores:
-    """How the final model does on labelled rows, and each party's students where that may be known.
-
-    At level L1 students leave the server only through the noise: no size, score, error or vote of theirs is told.
-    """
-    if labelled is None:
-        return FinalScores()
-    return measure(vote.final, vote.voting if plan.level != "L1" else (), *labelled)
-
-
-def open_server_ledger(plan: Plan, path: Path, diary: Diary) -> Ledger:
-    """The server's ledger; a new one is told of, since it knows of no release before."""
-    if not path.exists():
-        diary.say(
-            f"{path.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
-            "--ledger, or they are not counted."
-        )
-    return server_ledger(plan, path)
-
-
 def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int, ledger: Path | None) -> VoteOutcome:
     """The vote of the parties' students and the model that learned from it; at level L1 paid for before it counts."""
     algorithm = plan.algorithm()
@@ -135,17 +121,12 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
     # Where a vote is paid for, whoever cannot vote is out before.
     if len(voting) < needed:
         raise BundleError(not_running(silent, len(voting), needed))
-    noise = None if ledger is None else kept_noise(ledger, plan, voting)
+    noise = None if ledger is None else open_noise(ledger, plan, voting)
     trained = train_final(algorithm, server, answers, noise)
     price = server.ledger.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(server.ledger) if plan.level == "L1" else largest_total(voting)) or (None, None)
-    promise = statement(
-        plan.level,
-        price,
-        total_epsilon=total,
-        releases=releases,
-        counts=plan.voting_rule.class_counts,
-    )
+    counts = plan.voting_rule.class_counts
+    promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=counts)
     width, classes = server.public.shape[1], len(plan.classes)
     try:
         final = to_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)
@@ -166,10 +147,10 @@ def report_of(
 ) -> Report:
     """What is told of the vote; the parties' own diaries stay with the parties."""
     absent = [name for name in parties_without_vote(plan, vote) if name not in vote.silent]
-    counted = [each for each in arrivals if each.bundle is not None and each.party not in vote.silent]
+    voters = [each for each in arrivals if each.bundle is not None and each.party not in vote.silent]
     final = Bundle("server", plan.classes, (vote.final,))
     log = run_log(Outcome(final, tuple(vote.voting), {}, server.diary, *clocks), plan.level)
-    own = (
+    notes = (
         *dict.fromkeys(log.notes),
         *(f"Party {name!r} has not sent a bundle that counts." for name in absent),
     )
@@ -177,7 +158,7 @@ def report_of(
     units = [1] * len(vote.voting) if protects_parties(plan.level) else [1]
     return build_report(
         vote.promise,
-        replace(log, notes=own),
+        replace(log, notes=notes),
         notes=(*cautions(plan.level, vote.price, units), *reruns(server.ledger)),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
@@ -188,14 +169,14 @@ def report_of(
         seed=plan.seed if isinstance(plan.seed, int) else None,
         accuracy=scores.accuracy,
         balanced_accuracy=scores.balanced,
-        bytes_sent=sum(each.bytes for each in counted),
+        bytes_sent=sum(each.bytes for each in voters),
         command=command,
         rows={"public": len(server.public)} | ({"test": test_rows} if test_rows else {}),
         party_accuracy=scores.parties or {},
     )
 
 
-def train_final(algorithm: FedKT, server: Server, answers: StudentAnswers, noise: KeptNoise | None) -> Any:
+def train_final(algorithm: FedKT, server: Server, answers: StudentAnswers, noise: NoiseFile | None) -> Any:
     """The trained final model; at level L1 with kept noise, whose labels are held before anything learns them."""
     if noise is None:
         return algorithm.train_final(server, answers).models[0]

@@ -29,7 +29,7 @@ from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
 from fedkt.plan import Plan
 from fedkt.privacy.stream import new_secret
 from fedkt.system.files import read_at_most, write_atomically
-from fedkt.system.locks import give_back, try_lock
+from fedkt.system.locks import if_free
 from fedkt.system.parallel import Progress
 from fedkt.system.versions import versions
 
@@ -135,31 +135,22 @@ def sole_worker(name: str, folder: Path) -> Iterator[None]:
     Where the system has no flock, nobody is kept out.
     """
     check_is_shelf(folder)
-    handle = lock_shelf(folder)
-    if handle is None:
-        raise ConfigurationError(
-            f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it first."
-        )
     try:
-        # Whoever came first may have left something between the look and the lock.
-        check_is_shelf(folder)
-        yield
+        with if_free(folder / LOCK, mode=0o700) as ours:
+            if not ours:
+                raise ConfigurationError(
+                    f"Another process is working for {name!r} in {folder}. Wait until it has finished, or stop it "
+                    "first."
+                )
+            # Whoever came first may have left something between the look and the lock.
+            check_is_shelf(folder)
+            yield
     finally:
-        give_back(folder / LOCK, handle)
         # A folder with unfinished work in it stays; so does one that others have put files into.
         with suppress(OSError):
             folder.rmdir()
             if folder.parent.name == WORK.name:
                 folder.parent.rmdir()
-
-
-def lock_shelf(folder: Path) -> int | None:
-    """The handle that holds the folder's lock, None while somebody else has it."""
-    while True:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Whoever has just finished there takes the folder away.
-        with suppress(FileNotFoundError):
-            return try_lock(folder / LOCK)
 
 
 def check_is_shelf(folder: Path) -> None:
@@ -169,11 +160,11 @@ def check_is_shelf(folder: Path) -> None:
     if not folder.is_dir() or read_state(folder):
         return
     names = sorted(path.name for path in folder.iterdir())
-    strange = [name for name in names if name != LOCK and not name.startswith(f".{STATE}.")]
-    if strange:
+    foreign = [name for name in names if name != LOCK and not name.startswith(f".{STATE}.")]
+    if foreign:
         raise DataError(
-            f"{folder} holds files that are not fedkt's ({', '.join(map(repr, strange[:3]))}"
-            f"{', …' * (len(strange) > 3)}), so it is not used and nothing in it is touched. Pass an empty or new "
+            f"{folder} holds files that are not fedkt's ({', '.join(map(repr, foreign[:3]))}"
+            f"{', …' * (len(foreign) > 3)}), so it is not used and nothing in it is touched. Pass an empty or new "
             "folder as --work."
         )
 
@@ -202,15 +193,15 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
         return Seeds(int(seed), secret, resumed=True)
     if state:
         # An earlier version drew its noise in another way, from what it called a seed.
-        changed = [BELONGS[key] for key in belongs if state.get(key) != belongs[key]]
-        others = " and ".join(changed) or "settings"
+        changes = [BELONGS[key] for key in belongs if state.get(key) != belongs[key]]
+        difference = " and ".join(changes) or "settings"
         if secret is not None or OLD_NOISE in state:
             raise PrivacyError(
-                f"{folder} holds a run that is paid for and not finished, begun with another {others}. Start it as it "
-                f"was begun, and it is finished at no further charge. Or give it up: remove {folder}, or pass another "
-                "folder as --work; what you run then is charged anew. Nothing was touched."
+                f"{folder} holds a run that is paid for and not finished, begun with another {difference}. Start it as "
+                f"it was begun, and it is finished at no further charge. Or give it up: remove {folder}, or pass "
+                "another folder as --work; what you run then is charged anew. Nothing was touched."
             )
-        diary.say(f"{folder} holds work that was begun with another {others}; it is done again from the beginning.")
+        diary.say(f"{folder} holds work that was begun with another {difference}; it is done again from the beginning.")
         clear(folder, keep=(STATE,))
     seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
     secret = new_secret() if plan.level == "L2" else None
@@ -249,8 +240,8 @@ def read_state(folder: Path) -> dict[str, Any]:
     if not isinstance(stored, dict) or set(stored) - {OLD_NOISE, "noise_secret", "labels"} != {*BELONGS, "seed"}:
         return {}
     seeds = [stored["seed"], stored.get("noise_secret", 0)]
-    right = all(type(each) is int and 0 <= each < 2**256 for each in seeds)
-    return stored if right and isinstance(stored.get("labels", {}), dict) else {}
+    valid = all(type(each) is int and 0 <= each < 2**256 for each in seeds)
+    return stored if valid and isinstance(stored.get("labels", {}), dict) else {}
 
 
 def clear(folder: Path, *, keep: tuple[str, ...] = ()) -> None:

@@ -21,16 +21,16 @@ from fedkt.privacy.ledger_file import LedgerFile, reserve
 from fedkt.privacy.statement import rounded_up
 
 
-def ledger_path(plan: Plan, data: Path, asked: Path | None) -> Path | None:
+def ledger_path(plan: Plan, data: Path, ledger: Path | None) -> Path | None:
     """Where this party's releases are written down: beside its data unless said otherwise; nowhere without noise."""
     if plan.level != "L2":
-        if asked is not None:
+        if ledger is not None:
             raise ConfigurationError(
                 f"At level {plan.level} a party adds no noise and keeps no ledger. Leave --ledger out."
             )
         return None
-    if asked is not None:
-        return asked
+    if ledger is not None:
+        return ledger
     # "." is a folder whose name only its full path tells.
     data = data if data.name else data.resolve()
     return data.with_name(f"{data.name}.ledger")
@@ -63,14 +63,6 @@ def check_limits(plan: Plan, name: str, *, most_epsilon: float | None, most_delt
             "or written. Agree on a plan with more noise, fewer queries or a smaller delta; or change --most-epsilon "
             "or --most-delta."
         )
-
-
-def with_total(claim: Claim, ledger: Ledger) -> Claim:
-    """The claim with what everything in the ledger costs together, once this run is written down there."""
-    assert ledger.file is not None
-    spent = ledger.file.spent(who=ledger.owner)
-    total = max(claim.epsilon, total_of(spent, ledger.delta))
-    return claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
 
 
 def party_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: float | None = None) -> Ledger:
@@ -124,7 +116,7 @@ def pay(
     plan: Plan,
     name: str,
     claim: Claim,
-    own: Seeds,
+    seeds: Seeds,
     path: Path,
     folder: Path,
     diary: Diary,
@@ -133,17 +125,20 @@ def pay(
     most_epsilon: float | None = None,
 ) -> tuple[Ledger, Claim]:
     """The ledger in which this run is written down, and the claim with what all releases in it cost."""
-    assert own.noise_seed is not None
+    assert seeds.noise_seed is not None
     new = not path.exists()
     try:
         ledger = party_ledger(plan, name, path, folder, most_epsilon)
-        charged = spend(ledger, plan, own.noise_seed)
+        charged = spend(ledger, plan, seeds.noise_seed)
     except PrivacyError:
         # Noise that was drawn for a run that is not paid for is nobody's; that of an earlier one is.
-        if not own.resumed:
+        if not seeds.resumed:
             clear(folder)
         raise
-    claim = with_total(claim, ledger)
+    assert ledger.file is not None
+    spent = ledger.file.spent(who=ledger.owner)
+    total = max(claim.epsilon, total_of(spent, ledger.delta))
+    claim = claim.model_copy(update={"total_epsilon": total, "releases": len(spent)})
     tell(diary, plan, name, claim, rows, path, new=new, charged=charged)
     return ledger, claim
 

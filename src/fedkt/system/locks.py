@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +19,8 @@ except ImportError:  # not a POSIX system
 
 PAUSE = 0.005
 """Seconds between two looks at a lock that somebody else has."""
+MOST_FOLDERS = 100
+"""How often a lock's folder is made again that somebody else has taken away."""
 
 
 def try_lock(path: Path) -> int | None:
@@ -75,15 +79,52 @@ def unlock(handle: int) -> None:
 
 
 @contextmanager
-def if_free(path: Path) -> Iterator[bool]:
-    """Whether this process has the lock inside the block. Its file goes away with it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = try_lock(path)
+def if_free(path: Path, *, mode: int = 0o777) -> Iterator[bool]:
+    """Whether this process has the lock inside the block. Its file goes away with it.
+
+    Its folder is made where there is none, with this mode.
+    """
+    handle = None
     try:
+        # A file that is made, and is not yet known here, would be left behind.
+        with signals_later():
+            handle = lock_in_folder(path, mode)
         yield handle is not None
     finally:
         if handle is not None:
             give_back(path, handle)
+
+
+def lock_in_folder(path: Path, mode: int) -> int | None:
+    """The handle that holds this lock, None while somebody else has it; its folder is made."""
+    for _ in range(MOST_FOLDERS):
+        path.parent.mkdir(mode=mode, parents=True, exist_ok=True)
+        # Whoever has just finished there may take the folder away.
+        with suppress(FileNotFoundError):
+            return try_lock(path)
+    return try_lock(path)
+
+
+@contextmanager
+def signals_later() -> Iterator[None]:
+    """Ctrl-C and SIGTERM are dealt with at the end of the block, not inside it."""
+    if threading.current_thread() is not threading.main_thread():
+        # Signals interrupt the main thread only.
+        yield
+        return
+    pending: list[int] = []
+    handlers = {
+        number: handler for number in (signal.SIGINT, signal.SIGTERM) if callable(handler := signal.getsignal(number))
+    }
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, frame: pending.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for late in pending:
+            handlers[signal.Signals(late)](late, None)
 
 
 @contextmanager

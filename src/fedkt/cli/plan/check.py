@@ -40,6 +40,6 @@ def check_plan(
             }
         )
         return
-    stdout.print(agreed.explain(), markup=False, highlight=False, soft_wrap=True)
+    stdout.say(agreed.explain())
     if public is not None:
-        stdout.print(f"\n{public} is the public file of this plan.", markup=False, highlight=False, soft_wrap=True)
+        stdout.say(f"\n{public} is the public file of this plan.")

@@ -158,15 +158,15 @@ def new_plan(
         **member_settings(members),
         **values_of(shape),
         model=families.model,
-        party_models=named_values(families.party_model, "--party-model", "south=boosting"),
+        party_models=values_by_name(families.party_model, "--party-model", "south=boosting"),
         task=target.task,
         level=privacy.level,
         privacy=privacy_settings(privacy, spending),
-        seed=int(seed) if whole_number(seed) else seed,
+        seed=int(seed) if is_integer(seed) else seed,
         **{name: value for name, value in values_of(roles).items() if value is not None},
     )
     write_atomically(target.output, agreed.to_toml().encode())
-    stdout.print(agreed.explain(), markup=False, highlight=False, soft_wrap=True)
+    stdout.say(agreed.explain())
     for name in identifiers(agreed):
         warn(
             f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows "
@@ -195,7 +195,7 @@ def task_settings(columns: ColumnOptions) -> dict[str, Any]:
     labels = options.names(columns.classes or ask("Labels that may occur, with commas", "--classes yes,no"))
     return {
         "label": label,
-        "classes": [int(each) for each in labels] if all(map(whole_number, labels)) else labels,
+        "classes": [int(each) for each in labels] if all(map(is_integer, labels)) else labels,
         "categorical": columns.categorical or (),
         "ignore": columns.ignore or (),
         "missing": columns.missing,
@@ -209,10 +209,12 @@ def member_settings(members: MemberOptions) -> dict[str, Any]:
     return {
         "parties": names,
         "keys": {
-            name: options.public_key(text) for name, text in named_values(members.key, "--key", "north=BASE64").items()
+            name: options.public_key(text)
+            for name, text in values_by_name(members.key, "--key", "north=BASE64").items()
         },
         "rows": {
-            name: count_of(text, "--rows") for name, text in named_values(members.rows, "--rows", "north=1200").items()
+            name: count_of(text, "--rows")
+            for name, text in values_by_name(members.rows, "--rows", "north=1200").items()
         },
         "voting": members.voting,
         **({} if members.min_parties is None else {"min_parties": members.min_parties}),
@@ -234,12 +236,12 @@ def privacy_settings(privacy: PrivacyOptions, spending: BudgetOptions) -> dict[s
     }
 
 
-def identifiers(made: Plan) -> list[str]:
+def identifiers(plan: Plan) -> list[str]:
     """The categories that seem to name rows."""
     return [
         column.name
-        for column in made.columns.columns
-        if len(column.categories) > max(10, IDENTIFIER * made.public.rows)
+        for column in plan.columns.columns
+        if len(column.categories) > max(10, IDENTIFIER * plan.public.rows)
     ]
 
 
@@ -250,26 +252,26 @@ def ask(question: str, option: str) -> str:
     return str(typer.prompt(question))
 
 
-def named_values(given: list[str] | None, option: str, example: str) -> dict[str, str]:
+def values_by_name(texts: list[str] | None, option: str, example: str) -> dict[str, str]:
     """The NAME=VALUE options as a dictionary."""
-    found: dict[str, str] = {}
-    for text in given or []:
+    values: dict[str, str] = {}
+    for text in texts or []:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise ConfigurationError(f"{option} takes NAME=VALUE, for instance {example}; got {text!r}.")
-        if name in found:
+        if name in values:
             raise ConfigurationError(f"{option} is given twice for {name!r}.")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def count_of(text: str, option: str) -> int:
     """A number of rows, or a refusal in words."""
-    if not whole_number(text) or int(text) < 1:
+    if not is_integer(text) or int(text) < 1:
         raise ConfigurationError(f"{option} takes a whole number of at least 1 after the =, got {text!r}.")
     return int(text)
 
 
-def whole_number(text: str) -> bool:
+def is_integer(text: str) -> bool:
     """Whether a text is a whole number as it would be written back."""
     return re.fullmatch("-?[0-9]{1,18}", text) is not None and str(int(text)) == text

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
@@ -16,17 +18,14 @@ if TYPE_CHECKING:
     from fedkt.privacy.price import Unit
 
 
+@with_groups
 def run_audit(
     mechanism: options.Mechanism = None,
-    gamma: options.Gamma = None,
-    sigma: options.Sigma = None,
-    theta: options.Theta = None,
-    threshold: options.Threshold = None,
-    sigma_test: options.SigmaTest = None,
-    answers: options.Answers = None,
+    *,
+    scale: ScaleOptions,
     epsilon: options.Epsilon = None,
     delta: options.Delta = 1e-5,
-    queries: words.Asked = 20,
+    queries: words.Queries = 20,
     voters: words.Voters = 51,
     classes: words.Classes = 2,
     unit: words.UnitOption = "record",
@@ -59,20 +58,17 @@ def run_audit(
     from fedkt.privacy.audit import attack
     from fedkt.privacy.stream import Stream
 
-    scale = options.scale(
-        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-    )
     whom = words.unit_of(unit)
-    noise = audited_noise(mechanism, dict(scale), epsilon, delta, queries, voters, classes, whom)
-    found = attack(
+    noise = audited_noise(mechanism, scale.values(), epsilon, delta, queries, voters, classes, whom)
+    audit = attack(
         price(Release(noise, queries, voters, classes, whom), delta),
         rng=Stream.fresh() if seed is None else Stream.of(seed),
         trials=trials,
         fault=fault,  # type: ignore[arg-type]
         bare=bare,
     )
-    print_audit(found, as_json=as_json)
-    raise typer.Exit(int(found.broken))
+    print_audit(audit, as_json=as_json)
+    raise typer.Exit(int(audit.broken))
 
 
 def audited_noise(
@@ -93,7 +89,7 @@ def audited_noise(
     if epsilon is not None and scaled:
         raise ConfigurationError(f"Give either --epsilon or a scale, got both (--{', --'.join(scaled)}).")
     if scaled:
-        return words.noise_of(mechanism, tuple(scale.items()))
+        return words.noise_of(mechanism, scale)
     return smallest_noise(
         mechanism or (words.mechanism_of(None, scale) if scale else USUAL),
         epsilon=2.0 if epsilon is None else epsilon,
@@ -106,54 +102,54 @@ def audited_noise(
     )
 
 
-def audit_figures(found: Audit) -> dict[str, object]:
+def audit_figures(audit: Audit) -> dict[str, object]:
     """The audit as JSON."""
     return {
-        "holds": not found.broken,
-        "claim": found.claim.epsilon,
-        "empirical": found.empirical,
+        "holds": not audit.broken,
+        "claim": audit.claim.epsilon,
+        "empirical": audit.empirical,
         "confidence": 0.95,
-        "trials": found.trials,
-        "true_positives": found.true_positives,
-        "false_positives": found.false_positives,
-        "fault": found.fault,
-        "bare": found.bare,
-        "accountant": found.claim.accountant,
-        **words.figures(found.claim.release, found.claim.delta),
+        "trials": audit.trials,
+        "true_positives": audit.true_positives,
+        "false_positives": audit.false_positives,
+        "fault": audit.fault,
+        "bare": audit.bare,
+        "accountant": audit.claim.accountant,
+        **words.figures(audit.claim.release, audit.claim.delta),
     }
 
 
-def print_audit(found: Audit, *, as_json: bool) -> None:
+def print_audit(audit: Audit, *, as_json: bool) -> None:
     """The audit in words, or as JSON."""
-    from fedkt.cli.output import print_json
+    from fedkt.cli.output import print_json, stdout
     from fedkt.privacy.statement import rounded_up
 
     if as_json:
-        print_json(audit_figures(found))
+        print_json(audit_figures(audit))
         return
-    claim, trials = found.claim, found.trials
+    claim, trials = audit.claim, audit.trials
     release = claim.release
     noise = words.noise_in_words(release.noise)
-    what = "no noise at all (level L0)" if found.bare else noise
-    if found.fault != "none":
+    what = "no noise at all (level L0)" if audit.bare else noise
+    if audit.fault != "none":
         what += ", with a planted fault: every vote counted twice"
-    counted = f"{trials - trials // 2:,}"
-    claimed = "Claimed with noise:" if found.bare else "Claimed:"
-    words.say(
+    half = f"{trials - trials // 2:,}"
+    label = "Claimed with noise:" if audit.bare else "Claimed:"
+    stdout.say(
         f"Audited: {what}; {release.queries} labels of {release.voters} voters, {trials:,} releases of each of two "
         "votes that differ in one voter."
     )
-    words.say(
-        f"{claimed} epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} for one {release.unit} "
+    stdout.say(
+        f"{label} epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} for one {release.unit} "
         f"({release.adjacency}), {noise}, by the accountant '{claim.accountant}'."
     )
-    words.say(
-        f"Found:   epsilon is at least {found.empirical:.3f} with 95 % confidence: the test said 'the one vote' "
-        f"on {found.true_positives:,} of {counted} releases of it, and on {found.false_positives:,} of {counted} of "
+    stdout.say(
+        f"Found:   epsilon is at least {audit.empirical:.3f} with 95 % confidence: the test said 'the one vote' "
+        f"on {audit.true_positives:,} of {half} releases of it, and on {audit.false_positives:,} of {half} of "
         "the other."
     )
-    words.say(
+    stdout.say(
         "BROKEN: an attacker learns more than the claim allows. Do not release anything with it."
-        if found.broken
+        if audit.broken
         else "Holds: the attack stays below the claim. That is no proof; a broken claim would be a bug."
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from fedkt.privacy import Noise, Price
 
 
+@with_groups
 def calibrate(
     epsilon: Annotated[float, typer.Option(help="The budget: the largest ε allowed.")],
     voters: words.Voters,
@@ -28,12 +31,8 @@ def calibrate(
     most_queries: Annotated[
         bool, typer.Option("--most-queries", help="Instead: how many queries a noise scale buys for this budget.")
     ] = False,
-    gamma: options.Gamma = None,
-    sigma: options.Sigma = None,
-    theta: options.Theta = None,
-    threshold: options.Threshold = None,
-    sigma_test: options.SigmaTest = None,
-    answers: options.Answers = None,
+    *,
+    scale: ScaleOptions,
     delta: options.Delta = 1e-5,
     unit: words.UnitOption = "record",
     abstentions: words.Abstentions = None,
@@ -52,9 +51,6 @@ def calibrate(
     """
     from fedkt.privacy.mechanisms import noise_of_fixed
 
-    scale = options.scale(
-        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-    )
     whom = words.unit_of(unit)
     public = {"delta": delta, "voters": voters, "classes": classes, "unit": whom}
     public["abstentions"] = words.abstain(abstentions, whom)
@@ -62,11 +58,11 @@ def calibrate(
     if most_queries:
         if queries is not None:
             raise ConfigurationError("--most-queries finds the number of queries: leave --queries out.")
-        show_most(epsilon, mechanism, scale, public, lead, as_json)
+        show_most(epsilon, words.noise_of(mechanism, scale.values()), public, lead, as_json)
         return
     if queries is None:
         raise ConfigurationError("How many queries? Pass --queries 40, or --most-queries with a noise scale.")
-    fixed = dict(scale)
+    fixed = scale.values()
     if set(fixed) - set(noise_of_fixed()):
         raise ConfigurationError(
             f"calibrate finds the scale: leave --{', --'.join(sorted(fixed))} out, or ask for --most-queries with it."
@@ -84,49 +80,21 @@ def show_best(
     as_json: bool,
 ) -> None:
     """The smallest noise of every mechanism, the one with the best chance of the right label first."""
-    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.cli.output import print_json, progress_bar, stdout
     from fedkt.privacy.calibrate import chance_right
     from fedkt.privacy.mechanisms import calibrated_alone
 
     counts = words.counts_at(margin, public["voters"], public["classes"])
     names = mechanisms or calibrated_alone()
-    found = []
+    candidates = []
     with progress_bar("looking for the smallest noise", quiet=as_json) as bar:
         for number, name in enumerate(names):
             price = least_price(name, epsilon, queries, fixed, public)
-            found.append((chance_right(price.release.noise, counts), price))
+            candidates.append((chance_right(price.release.noise, counts), price))
             bar(number + 1, len(names))
-    found.sort(key=lambda each: -each[0])
+    candidates.sort(key=lambda each: -each[0])
     if as_json:
-        print_json({"target": epsilon, **best_figures(found, margin)})
-        return
-    print_best(found, epsilon)
-    say_margin(margin, public)
-    words.say(words.meaning(found[0][1]))
-
-
-def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float], public: dict[str, Any]) -> Price:
-    """The price of a mechanism's smallest noise; in few digits, where these still keep the budget."""
-    from fedkt.privacy.calibrate import smallest_noise
-    from fedkt.privacy.mechanisms import noise_class
-
-    own = fixed if noise_class(name).fixed_parameters() else {}
-    least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=own, **public)
-    # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
-    short, long = (price_at(each, queries, public) for each in (least.rounded(), least))
-    return short if short.epsilon <= epsilon else long
-
-
-def best_figures(found: list[tuple[float, Price]], margin: int) -> dict[str, Any]:
-    """All mechanisms as JSON, the first as the answer."""
-    chance, best = found[0]
-    return {
-        **words.figures(best.release, best.delta),
-        "epsilon": best.epsilon,
-        "accountant": best.accountant,
-        "margin": margin,
-        "chance": chance,
-        "mechanisms": [
+        entries = [
             {
                 "mechanism": each.release.noise.name,
                 "scale": dict(each.release.noise.scale),
@@ -134,19 +102,47 @@ def best_figures(found: list[tuple[float, Price]], margin: int) -> dict[str, Any
                 "accountant": each.accountant,
                 "chance": chance,
             }
-            for chance, each in found
-        ],
+            for chance, each in candidates
+        ]
+        chance, best = candidates[0]
+        print_json({"target": epsilon, **price_figures(best, margin, chance), "mechanisms": entries})
+        return
+    print_best(candidates, epsilon)
+    say_margin(margin, public)
+    stdout.say(words.meaning(candidates[0][1]))
+
+
+def least_price(name: str, epsilon: float, queries: int, fixed: dict[str, float], public: dict[str, Any]) -> Price:
+    """The price of a mechanism's smallest noise; in few digits, where these still keep the budget."""
+    from fedkt.privacy.calibrate import smallest_noise
+    from fedkt.privacy.mechanisms import noise_class
+
+    parameters = fixed if noise_class(name).fixed_parameters() else {}
+    least = smallest_noise(name, epsilon=epsilon, queries=queries, fixed=parameters, **public)
+    # Both were made for the budget; the one that can be copied is taken where rounding did no harm.
+    short, long = (price_at(each, queries, public) for each in (least.rounded(), least))
+    return short if short.epsilon <= epsilon else long
+
+
+def price_figures(price: Price, margin: int, chance: float) -> dict[str, Any]:
+    """A price and the chance of the right label at it, as JSON."""
+    return {
+        **words.figures(price.release, price.delta),
+        "epsilon": price.epsilon,
+        "accountant": price.accountant,
+        "margin": margin,
+        "chance": chance,
     }
 
 
-def print_best(found: list[tuple[float, Price]], epsilon: float) -> None:
+def print_best(candidates: list[tuple[float, Price]], epsilon: float) -> None:
     """All mechanisms as a table."""
     from rich.table import Table
 
     from fedkt.cli.output import stdout
     from fedkt.privacy.statement import rounded_up
 
-    first = found[0][1]
+    first = candidates[0][1]
     figures = first.release
     table = Table(
         title=f"Smallest noise for epsilon {epsilon:g} at delta {first.delta:g}: {figures.queries} queries, "
@@ -158,8 +154,8 @@ def print_best(found: list[tuple[float, Price]], epsilon: float) -> None:
     table.add_column("accountant")
     table.add_column("right label", justify="right")
     table.add_column("")
-    for number, (chance, each) in enumerate(found):
-        best = number == 0 and len(found) > 1
+    for number, (chance, each) in enumerate(candidates):
+        best = number == 0 and len(candidates) > 1
         table.add_row(
             each.release.noise.name,
             words.scale_in_words(each.release.noise),
@@ -174,40 +170,29 @@ def print_best(found: list[tuple[float, Price]], epsilon: float) -> None:
 
 def show_most(
     epsilon: float,
-    mechanism: str | None,
-    scale: tuple[tuple[str, float], ...],
+    noise: Noise,
     public: dict[str, Any],
     margin: int,
     as_json: bool,
 ) -> None:
     """How many queries a noise buys."""
-    from fedkt.cli.output import print_json
+    from fedkt.cli.output import print_json, stdout
     from fedkt.privacy.calibrate import chance_right, most_queries
 
-    noise = words.noise_of(mechanism, scale)
     most = most_queries(noise, epsilon=epsilon, **public)
     price = price_at(noise, most, public)
     chance = chance_right(noise, words.counts_at(margin, public["voters"], public["classes"]))
     if as_json:
-        print_json(
-            {
-                "target": epsilon,
-                **words.figures(price.release, public["delta"]),
-                "epsilon": price.epsilon,
-                "accountant": price.accountant,
-                "margin": margin,
-                "chance": chance,
-            }
-        )
+        print_json({"target": epsilon, **price_figures(price, margin, chance)})
         return
-    words.say(
+    stdout.say(
         f"{words.noise_in_words(noise)}: epsilon {epsilon:g} at delta {public['delta']:g} covers {most:,} queries of "
         f"{public['voters']} voters and {public['classes']} classes, each right with a chance of "
         f"{words.chance_in_percent(chance)}."
     )
     say_margin(margin, public)
     if most:
-        words.say(words.meaning(price))
+        stdout.say(words.meaning(price))
 
 
 def price_at(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
@@ -221,7 +206,9 @@ def price_at(noise: Noise, queries: int, public: dict[str, Any]) -> Price:
 
 def say_margin(margin: int, public: dict[str, Any]) -> None:
     """What the chance of the right label is a chance of."""
-    words.say(
+    from fedkt.cli.output import stdout
+
+    stdout.say(
         f"Right label: the chance that the winner is released when it leads every other class by {margin} of "
         f"{public['voters']} votes (--margin; nobody's votes were looked at). Closer votes fare worse, clearer ones "
         "better."

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedkt.cli import options
-from fedkt.cli.privacy import words
 
 if TYPE_CHECKING:
     from fedkt.privacy.entries import Entry
@@ -28,7 +27,7 @@ def show_ledger(
 
       fedkt privacy ledger ledger.jsonl --owner north --delta 1e-6 --json
     """
-    from fedkt.cli.output import print_json
+    from fedkt.cli.output import print_json, stdout
     from fedkt.privacy.statement import rounded_up
 
     entries = entries_of(file, owner)
@@ -40,17 +39,17 @@ def show_ledger(
         return
     print_entries(str(file), entries)
     for each in totals:
-        words.say(
+        stdout.say(
             f"{each['owner']} has spent epsilon {rounded_up(each['epsilon'])} at delta {delta:g} for one "
             f"{each['unit']} ({each['adjacency']}): {each['queries']:,} labels in {each['releases']} "
             f"release{'' if each['releases'] == 1 else 's'}."
         )
     if len(entries) > 1:
-        words.say(
+        stdout.say(
             "What several releases have spent is the least budget, fixed before the first, that lets all of them pass."
         )
     if not entries:
-        words.say("Nothing has been spent.")
+        stdout.say("Nothing has been spent.")
 
 
 def entries_of(file: Path, owner: str | None) -> list[Entry]:
@@ -66,11 +65,11 @@ def entries_of(file: Path, owner: str | None) -> list[Entry]:
         warnings.simplefilter("ignore", RuntimeWarning)
         ledger_file = LedgerFile.open(file, create=False)
     for repair in ledger_file.repairs:
-        stderr.print(repair, markup=False, highlight=False, soft_wrap=True)
+        stderr.say(repair)
     entries = ledger_file.spent(who=owner)
     if owner is not None and not entries:
-        known = ", ".join(dict.fromkeys(entry.who for entry in ledger_file.entries)) or "nobody"
-        raise PrivacyError(f"The ledger {file} has no release by {owner!r}. It has releases by: {known}.")
+        owners = ", ".join(dict.fromkeys(entry.who for entry in ledger_file.entries)) or "nobody"
+        raise PrivacyError(f"The ledger {file} has no release by {owner!r}. It has releases by: {owners}.")
     return entries
 
 
@@ -81,15 +80,15 @@ def totals_of(entries: list[Entry], delta: float) -> list[dict[str, Any]]:
 
     totals = []
     for who, unit in dict.fromkeys((entry.who, entry.release.unit) for entry in entries):
-        own = [entry for entry in entries if (entry.who, entry.release.unit) == (who, unit)]
+        group = [entry for entry in entries if (entry.who, entry.release.unit) == (who, unit)]
         totals.append(
             {
                 "owner": who,
                 "unit": unit,
-                "adjacency": common_adjacency(entry.release for entry in own),
-                "releases": len(own),
-                "queries": sum(entry.release.queries for entry in own),
-                "epsilon": total_of(own, delta),
+                "adjacency": common_adjacency(entry.release for entry in group),
+                "releases": len(group),
+                "queries": sum(entry.release.queries for entry in group),
+                "epsilon": total_of(group, delta),
                 "delta": delta,
             }
         )

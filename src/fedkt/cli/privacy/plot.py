@@ -36,7 +36,7 @@ def plot(
 
       fedkt privacy plot -o privacy.png --voters 25 --margin 10 --queries-up-to 200
     """
-    from fedkt.cli.output import print_json, progress_bar
+    from fedkt.cli.output import print_json, progress_bar, stdout
     from fedkt.errors import ConfigurationError
     from fedkt.lab.privacy_figures import Asking, price_lines, save_cost
 
@@ -59,7 +59,7 @@ def plot(
     if as_json:
         print_json({"file": str(output), **vars(asking), "lines": [line_figures(line) for line in lines]})
         return
-    words.say(f"Picture: {output}")
+    stdout.say(f"Picture: {output}")
 
 
 def line_figures(line: Line) -> dict[str, object]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
 from fedkt.errors import ConfigurationError
 
@@ -15,17 +17,14 @@ if TYPE_CHECKING:
     from fedkt.privacy import Price, Release
 
 
+@with_groups
 def show_price(
-    queries: words.Asked,
+    queries: words.Queries,
     voters: words.Voters,
     classes: words.Classes = 2,
     mechanism: options.Mechanism = None,
-    gamma: options.Gamma = None,
-    sigma: options.Sigma = None,
-    theta: options.Theta = None,
-    threshold: options.Threshold = None,
-    sigma_test: options.SigmaTest = None,
-    answers: options.Answers = None,
+    *,
+    scale: ScaleOptions,
     delta: options.Delta = 1e-5,
     unit: words.UnitOption = "record",
     abstentions: words.Abstentions = None,
@@ -53,26 +52,28 @@ def show_price(
     from fedkt.cli.output import print_json
     from fedkt.privacy import Release
 
-    scale = options.scale(
-        gamma=gamma, sigma=sigma, theta=theta, threshold=threshold, sigma_test=sigma_test, answers=answers
-    )
     whom = words.unit_of(unit)
     release = Release(
-        words.noise_of(mechanism, scale), queries, voters, classes, whom, abstentions=words.abstain(abstentions, whom)
+        words.noise_of(mechanism, scale.values()),
+        queries,
+        voters,
+        classes,
+        whom,
+        abstentions=words.abstain(abstentions, whom),
     )
-    found = price_with_counts(release, delta, None if accountant == "all" else options.names(accountant), count_sigma)
+    price = price_with_counts(release, delta, None if accountant == "all" else options.names(accountant), count_sigma)
     if as_json:
         print_json(
             {
-                "epsilon": found.epsilon,
-                "accountant": found.accountant if math.isfinite(found.epsilon) else None,
+                "epsilon": price.epsilon,
+                "accountant": price.accountant if math.isfinite(price.epsilon) else None,
                 **words.figures(release, delta),
                 **({} if count_sigma is None else {"count_sigma": count_sigma}),
-                "accountants": dict(found.accountants),
+                "accountants": dict(price.accountants),
             }
         )
         return
-    print_price(release, found)
+    print_price(release, price)
 
 
 def price_with_counts(
@@ -93,7 +94,7 @@ def price_with_counts(
     return price_together(both, delta, adaptive=True, first=len(both))
 
 
-def print_price(release: Release, found: Price) -> None:
+def print_price(release: Release, price: Price) -> None:
     """What every accountant says, and what the smallest answer means."""
     from rich.table import Table
 
@@ -102,26 +103,26 @@ def print_price(release: Release, found: Price) -> None:
 
     table = Table(
         title=f"{words.noise_in_words(release.noise)}: {release.queries} queries, {release.voters} voters, "
-        f"{release.classes} classes, delta {found.delta:g}"
+        f"{release.classes} classes, delta {price.delta:g}"
     )
-    smallest = found.accountant.split(" ")[0]
+    smallest = price.accountant.split(" ")[0]
     table.add_column("accountant")
     table.add_column("epsilon", justify="right")
     table.add_column("")
     table.add_column("how")
-    for name, epsilon in found.accountants.items():
-        known = math.isfinite(epsilon)
-        best = known and name == smallest
+    for name, epsilon in price.accountants.items():
+        applies = math.isfinite(epsilon)
+        best = applies and name == smallest
         table.add_row(
             name,
-            rounded_up(epsilon) if known else "–",
+            rounded_up(epsilon) if applies else "–",
             "smallest" if best else "",
             words.ABOUT.get(name, ""),
             style="bold" if best else None,
         )
     stdout.print(table)
-    words.say(words.meaning(found))
-    words.say(
+    stdout.say(words.meaning(price))
+    stdout.say(
         f"Unit: one {release.unit}, {release.adjacency}. Every figure is an upper bound from public figures; – means "
         "that the accountant does not apply."
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Voters = Annotated[int, typer.Option(min=1, help="Who votes on a query: parties at L1, teachers of one cut at L2 (t).")]
 Classes = Annotated[int, typer.Option(min=2, help="Number of classes.")]
-Asked = Annotated[
+Queries = Annotated[
     int, typer.Option(min=1, help="Labels released that one unit can move: k at L1, partitions × k at L2 (s·k).")
 ]
 UnitOption = Annotated[
@@ -48,40 +48,32 @@ ABOUT = {
 }
 
 
-def say(text: str) -> None:
-    """Print a sentence as it is, wrapped at words."""
-    from fedkt.cli.output import stdout
-
-    stdout.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
 def mechanism_of(mechanism: str | None, scale: dict[str, float]) -> str:
     """The mechanism named, or the one that has the scale given; refused where neither says."""
     from fedkt.privacy.mechanisms import noise_of_fixed, noise_of_scale
 
     if mechanism is not None:
         return mechanism
-    of_given = [noise for name, noise in noise_of_fixed().items() if name in scale]
-    if of_given:
-        return of_given[0]
+    by_threshold = [noise for name, noise in noise_of_fixed().items() if name in scale]
+    if by_threshold:
+        return by_threshold[0]
     single = noise_of_scale()
-    meant = [single[name] for name in scale if name in single]
-    if len(meant) != 1:
+    mechanisms = [single[name] for name in scale if name in single]
+    if len(mechanisms) != 1:
         *most, last = (f"--{name} ({noise})" for name, noise in single.items())
         raise ConfigurationError(
             f"Which noise? Give one scale: {', '.join(most)} or {last}."
-            if not meant
-            else f"One noise at a time: got the scales of {' and '.join(meant)}."
+            if not mechanisms
+            else f"One noise at a time: got the scales of {' and '.join(mechanisms)}."
         )
-    return meant[0]
+    return mechanisms[0]
 
 
-def noise_of(mechanism: str | None, scale: tuple[tuple[str, float], ...]) -> Noise:
+def noise_of(mechanism: str | None, scale: dict[str, float]) -> Noise:
     """The noise given on the command line."""
     from fedkt.privacy import make_noise
 
-    given = dict(scale)
-    return make_noise(mechanism_of(mechanism, given), given)
+    return make_noise(mechanism_of(mechanism, scale), scale)
 
 
 def unit_of(unit: str) -> Unit:
@@ -93,9 +85,9 @@ def unit_of(unit: str) -> Unit:
     raise ConfigurationError(f"--unit is party (level L1) or record (level L2), got {unit!r}.")
 
 
-def abstain(asked: bool | None, unit: Unit) -> bool:
+def abstain(choice: bool | None, unit: Unit) -> bool:
     """Whether voters may abstain: parties whose students disagree do, teachers always vote."""
-    return unit == "party" if asked is None else asked
+    return unit == "party" if choice is None else choice
 
 
 def margin_of(margin: int | None, voters: int) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, FedKTError, PrivacyError
+from fedkt.federation import Diary
 from fedkt.plan import Plan, read_plan
 from fedkt.privacy import Ledger
 from fedkt.privacy.ledger_file import LedgerFile, locked
@@ -25,7 +26,7 @@ PARTIES, ENDING = "parties-", ".ledger"
 
 
 @dataclass(frozen=True)
-class KeptNoise:
+class NoiseFile:
     """A secret seed in its file, and the digest of the labels it has given."""
 
     path: Path
@@ -41,19 +42,19 @@ class KeptNoise:
         """Write down which labels left, before anybody sees them; refused where the same noise has given others."""
         with locked(self.ledger):
             # Another server may have held its labels since this one began.
-            before = (read_kept(self.path, self.belongs) or (self.seed, None))[1]
-            if any(known not in (None, digest) for known in (self.labels, before)):
+            before = (read_noise(self.path, self.belongs) or (self.seed, None))[1]
+            if any(labels not in (None, digest) for labels in (self.labels, before)):
                 raise PrivacyError(
                     "The same bundles gave other labels than before, and with the same noise on them both together "
                     "would give votes away. Nothing was written. Keep the final.onnx that you have; or remove "
                     f"{self.path} and run again, which is a new release and is charged."
                 )
-            write_kept(self.path, self.belongs, self.seed, digest)
+            write_noise(self.path, self.belongs, self.seed, digest)
 
     def forget(self) -> None:
         """Remove noise that was drawn for a release that has been refused; noise that has given labels stays."""
         with locked(self.ledger):
-            if self.fresh and read_kept(self.path, self.belongs) == (self.seed, None):
+            if self.fresh and read_noise(self.path, self.belongs) == (self.seed, None):
                 self.path.unlink()
 
 
@@ -66,28 +67,28 @@ def default_ledger(plan: Plan, file: Path) -> Path:
     # A link to the plan from another folder is no other plan.
     file, names = file.resolve(), sorted(plan.names)
     ours = file.with_name(f"{PARTIES}{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:12]}{ENDING}")
-    found = [ours] if ours.exists() else []
-    strange = [each.name for each in sorted(file.parent.glob(f"{PARTIES}*{ENDING}")) if each != ours]
+    ledgers = [ours] if ours.exists() else []
+    foreign = [each.name for each in sorted(file.parent.glob(f"{PARTIES}*{ENDING}")) if each != ours]
     for each in sorted(file.parent.glob(f"*{ENDING}")):
         theirs = names_in(each.with_name(each.name.removesuffix(ENDING)))
         if theirs == names:
-            found.append(each)
+            ledgers.append(each)
         elif theirs and set(theirs) & set(names):
-            strange.append(each.name)
-    if strange and not found:
+            foreign.append(each.name)
+    if foreign and not ledgers:
         # A plan with one party fewer would else be a second release about all the others, which nobody charges.
         raise PrivacyError(
-            f"{strange[0]} beside {file} is the ledger of another set of parties. If any of them takes part here too, "
+            f"{foreign[0]} beside {file} is the ledger of another set of parties. If any of them takes part here too, "
             "their releases add up: pass that ledger as --ledger. If none does, name a new one: --ledger FILE. Nothing "
             "is released."
         )
-    if len(found) > 1:
+    if len(ledgers) > 1:
         raise PrivacyError(
-            f"{len(found)} ledgers beside {file} hold releases about these parties: "
-            f"{', '.join(each.name for each in found)}. Nothing is released: what is in the others would not be "
+            f"{len(ledgers)} ledgers beside {file} hold releases about these parties: "
+            f"{', '.join(each.name for each in ledgers)}. Nothing is released: what is in the others would not be "
             "counted. Pass the one to go on with as --ledger."
         )
-    return found[0] if found else ours
+    return ledgers[0] if ledgers else ours
 
 
 def names_in(file: Path) -> list[str] | None:
@@ -98,22 +99,27 @@ def names_in(file: Path) -> list[str] | None:
         return None
 
 
-def ledger_at(plan: Plan, asked: Path | None) -> Path | None:
+def ledger_at(plan: Plan, path: Path | None) -> Path | None:
     """Where the server's releases are written down; nowhere unless it adds noise itself."""
     if plan.level != "L1":
-        if asked is not None:
+        if path is not None:
             raise ConfigurationError(
                 f"At level {plan.level} the server adds no noise and keeps no ledger. Leave --ledger out."
             )
         return None
-    if asked is None:
+    if path is None:
         raise ConfigurationError("Level L1 needs a ledger, in which the server's releases are written down: --ledger.")
-    return asked
+    return path
 
 
-def server_ledger(plan: Plan, path: Path) -> Ledger:
-    """The server's ledger under the plan's budget."""
+def server_ledger(plan: Plan, path: Path, diary: Diary) -> Ledger:
+    """The server's ledger under the plan's budget; a new one is told of, since it knows of no release before."""
     assert plan.privacy is not None
+    if not path.exists():
+        diary.say(
+            f"{path.name} is new: if noisy votes about these parties were written into another ledger, pass it with "
+            "--ledger, or they are not counted."
+        )
     return Ledger(
         owner="server",
         delta=plan.privacy.delta,
@@ -123,21 +129,21 @@ def server_ledger(plan: Plan, path: Path) -> Ledger:
     )
 
 
-def kept_noise(ledger: Path, plan: Plan, voting: Sequence[Bundle]) -> KeptNoise:
+def open_noise(ledger: Path, plan: Plan, voting: Sequence[Bundle]) -> NoiseFile:
     """The noise of this vote: the one an earlier run had drawn for the same bundles, else a new one, on the disk."""
     senders = sorted((bundle.sender, bundle.identity) for bundle in voting)
     belongs = hashlib.sha256(json.dumps([plan.digest, senders]).encode()).hexdigest()
     path, ledger = ledger.with_name(f"{ledger.name}.{belongs[:16]}.noise"), ledger.resolve()
     with locked(ledger):
-        kept = read_kept(path, belongs)
-        if kept is not None:
-            return KeptNoise(path, ledger, belongs, *kept)
-        new = KeptNoise(path, ledger, belongs, new_secret(), None, fresh=True)
-        write_kept(path, belongs, new.seed, None)
+        stored = read_noise(path, belongs)
+        if stored is not None:
+            return NoiseFile(path, ledger, belongs, *stored)
+        new = NoiseFile(path, ledger, belongs, new_secret(), None, fresh=True)
+        write_noise(path, belongs, new.seed, None)
     return new
 
 
-def read_kept(path: Path, belongs: str) -> tuple[int, str | None] | None:
+def read_noise(path: Path, belongs: str) -> tuple[int, str | None] | None:
     """The seed in a file of kept noise and the digest of the labels it has given, None where there is no file."""
     if not path.exists():
         return None
@@ -154,7 +160,7 @@ def read_kept(path: Path, belongs: str) -> tuple[int, str | None] | None:
     )
 
 
-def write_kept(path: Path, belongs: str, seed: int, labels: str | None) -> None:
+def write_noise(path: Path, belongs: str, seed: int, labels: str | None) -> None:
     """Put a seed, and the digest of the labels it has given, where only their owner can read them."""
     fields = {"belongs": belongs, "noise_secret": seed, "labels": labels}
     write_atomically(path, json.dumps(fields, indent=1).encode(), private=True)

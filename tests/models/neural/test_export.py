@@ -69,12 +69,12 @@ def sequence(*layers):
 def initialised(build):
     """The network of `sequence` after it has seen its first rows, as lazy layers want."""
 
-    def build(shape, n_outputs):
+    def network(shape, n_outputs):
         module = build(shape, n_outputs).eval()
         module(torch.zeros(2, *shape))
         return module
 
-    return build
+    return network
 
 
 ACTIVATIONS = (nn.GELU, nn.LeakyReLU, nn.Tanh, nn.SiLU, nn.ELU, nn.PReLU, nn.Hardswish, nn.Softplus)

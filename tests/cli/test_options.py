@@ -209,7 +209,7 @@ def test_a_noise_with_a_parameter_of_its_own_needs_no_flag(monkeypatch):
             return ("width",)
 
         @classmethod
-        def given(cls):
+        def fixed_parameters(cls):
             return ()
 
         @property

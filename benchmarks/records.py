@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from fedkt.models.catalogue import MODELS
 from one_record import KINDS, OWN_IDENTITIES, Run, planned, played, records_for

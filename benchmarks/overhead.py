@@ -64,7 +64,7 @@ def main() -> None:
     asked = parser.parse_args()
     setting = Setting(
         asked.dataset, model=asked.model, parties=asked.parties, partition=asked.partition, seed=asked.seed
-    ).filled()
+    ).with_defaults()
     data = load(setting.dataset, seed=setting.seed, data_dir=asked.data_dir)
     owners = draw_parties(setting, data)
     chosen = roles(setting.model)

@@ -100,7 +100,7 @@ class Experiment:
             for count in range(1 if quick else seeds or given.get("seeds", self.seeds)):
                 seed = self.first_seed + count
                 for values in product(*(swept[name] for name in names)):
-                    setting = Setting(**dict(zip(names, values, strict=True)), seed=seed).filled()
+                    setting = Setting(**dict(zip(names, values, strict=True)), seed=seed).with_defaults()
                     column = given.get("column", value_in_words(getattr(setting, self.across)))
                     found[Run(setting, self.row_of(setting), column)] = None
         return list(found)

@@ -94,7 +94,7 @@ def dataset_task(
     model: str | None = None,
 ) -> Task:
     """The parties of a dataset; its public rows as they are or with other class shares."""
-    setting = Setting(dataset, algorithm="fedkt-expert", partition=partition, model=model, seed=seed).filled()
+    setting = Setting(dataset, algorithm="fedkt-expert", partition=partition, model=model, seed=seed).with_defaults()
     data = with_skewed_public(load(dataset, seed=seed, data_dir=data_dir), public_beta, seed=seed)
     server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
     return Task(

@@ -33,7 +33,7 @@ def main() -> None:
     rows = []
     reports = [each for each in stored(RESULTS / "adult-balanced.jsonl").values() if each.algorithm == "fedkt"]
     for report in sorted(reports, key=lambda each: each.seed or 0):
-        setting = Setting("adult", parties=report.parties, partition="balanced", seed=report.seed or 0).filled()
+        setting = Setting("adult", parties=report.parties, partition="balanced", seed=report.seed or 0).with_defaults()
         data = load("adult", seed=setting.seed, data_dir=asked.data_dir)
         owners = draw_parties(setting, data)
         shares = np.array([np.mean(data.y[owners == name] == 1) for name in np.unique(owners)])

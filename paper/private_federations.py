@@ -38,7 +38,7 @@ def federation_of(name: str, seed: int, data_dir: Path | None, *, developing: bo
     dataset, level, partition = parts_of(name)
     setting = Setting(
         dataset, parties=PARTIES[level], partition=PARTITION[partition], subsets=SUBSETS[level], seed=seed
-    ).filled()
+    ).with_defaults()
     data = load(dataset, seed=seed, data_dir=data_dir)
     parties = assemble(setting, data, draw_parties(setting, data))
     if developing:

@@ -34,7 +34,7 @@ def main() -> None:
     given = arguments.parse_args()
     found = []
     for name in ("mnist", "svhn"):
-        setting = Setting(name).filled()
+        setting = Setting(name).with_defaults()
         assert setting.subsets is not None
         data = load(name, seed=setting.seed, data_dir=given.data_dir)
         for party in assemble(setting, data, draw_parties(setting, data))[:PARTIES]:

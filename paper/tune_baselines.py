@@ -106,7 +106,7 @@ class Tuning:
                 return float(each["accuracy"])
         if seed not in self.loaded:
             self.loaded = {seed: load(self.dataset, seed=seed, data_dir=self.data_dir)}
-        entry = trial(Setting(self.dataset, seed=seed).filled(), self.loaded[seed], method, options)
+        entry = trial(Setting(self.dataset, seed=seed).with_defaults(), self.loaded[seed], method, options)
         append_line(self.results, entry)
         print(f"{method} {options} seed {seed}: {entry['accuracy']:.4f} ({entry['cpu_seconds']} s)", flush=True)
         return float(entry["accuracy"])

@@ -53,7 +53,7 @@ def simulate(
 
     given = settings_of(dataset, data, run)
     given |= {"algorithm": algorithm_with(algorithm, voting, level=run.privacy.level), "seed": seed}
-    setting = Setting(**given).filled()
+    setting = Setting(**given).with_defaults()
     check_used(given, setting)
     if diagnostic:
         check_diagnostic(setting)

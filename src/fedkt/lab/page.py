@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from fedkt.lab.figures import accuracy_bars, vote_histograms
 from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.headline import headline
 from fedkt.lab.html import page_template
-from fedkt.lab.names import name_of, summary_of
+from fedkt.lab.names import card_of, name_of
 from fedkt.lab.results import summarise
 from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
@@ -138,30 +137,20 @@ def with_settings_in_names(reports: Sequence[Report]) -> list[Report]:
 
 def summary_table(reports: Sequence[Report]) -> Grid:
     """A line for each algorithm over its seeds."""
-    lines: list[list[str | GridCell]] = []
-    for each in summarise(reports):
-        several = len(each.seeds) > 1
-        lines.append(
+    measures = ("accuracy", "balanced_accuracy", "label_accuracy")
+    return Grid(
+        ["Algorithm", "Accuracy", "Balanced\naccuracy", "Public rows\nlabelled right", "Bytes\nsent", "Time", "Seeds"],
+        [
             [
-                GridCell(name_of(each.algorithm), summary_of(each.algorithm)),
-                with_spread(each.accuracy, several),
-                with_spread(each.balanced_accuracy, several),
-                with_spread(each.label_accuracy, several),
+                GridCell(name_of(each.algorithm), card_of(each.algorithm).summary),
+                *(with_spread(getattr(each, measure), len(each.seeds) > 1) for measure in measures),
                 human_bytes(each.bytes_sent),
                 human_seconds(each.seconds),
                 seeds_in_words(each.seeds),
             ]
-        )
-    head = [
-        "Algorithm",
-        "Accuracy",
-        "Balanced\naccuracy",
-        "Public rows\nlabelled right",
-        "Bytes\nsent",
-        "Time",
-        "Seeds",
-    ]
-    return Grid(head, lines)
+            for each in summarise(reports)
+        ],
+    )
 
 
 def runs_table(reports: Sequence[Report]) -> Grid:
@@ -172,9 +161,7 @@ def runs_table(reports: Sequence[Report]) -> Grid:
             [
                 name_of(run.algorithm),
                 "–" if run.seed is None else str(run.seed),
-                percent(run.accuracy),
-                percent(run.balanced_accuracy),
-                percent(run.label_accuracy),
+                *map(percent, (run.accuracy, run.balanced_accuracy, run.label_accuracy)),
                 human_bytes(run.bytes_sent),
                 human_seconds(run.seconds),
                 human_seconds(run.cpu_seconds),
@@ -189,19 +176,15 @@ def pooled_votes(reports: Sequence[Report]) -> dict[str, Any]:
 
     At other levels the votes are what the noise protects, so nothing of them is shown.
     """
-    counted = [
-        report for report in reports if report.level == "L0" and report.votes.get("agreement_histogram") is not None
-    ]
-    if not counted:
+    runs = [run for run in reports if run.level == "L0" and run.votes.get("agreement_histogram") is not None]
+    if not runs:
         return {}
-    total: dict[str, Any] = {
-        "of": f"{with_noun(len(counted), 'run', 'runs')} of {name_of(counted[0].algorithm)} at level L0"
+    histograms = ("agreement_histogram", "abstention_histogram")
+    return {
+        "of": f"{with_noun(len(runs), 'run', 'runs')} of {name_of(runs[0].algorithm)} at level L0",
+        **{name: [sum(each) for each in zip(*(run.votes[name] for run in runs), strict=True)] for name in histograms},
+        **{name: sum(int(run.votes.get(name, 0)) for run in runs) for name in ("unlabelled", "ties")},
     }
-    for name in ("agreement_histogram", "abstention_histogram"):
-        total[name] = [sum(heights) for heights in zip(*(report.votes[name] for report in counted), strict=True)]
-    for name in ("unlabelled", "ties"):
-        total[name] = sum(int(report.votes.get(name, 0)) for report in counted)
-    return total
 
 
 def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
@@ -233,12 +216,12 @@ def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
 
 def notes_once(reports: Sequence[Report]) -> list[tuple[str, str]]:
     """Every note once, with the runs that wrote it."""
-    found: dict[str, Counter[str]] = {}
+    runs_by_note: dict[str, dict[str, None]] = {}
     for report in reports:
         run = name_of(report.algorithm) if report.seed is None else f"{name_of(report.algorithm)}, seed {report.seed}"
         for note in report.notes:
-            found.setdefault(note, Counter())[run] += 1
+            runs_by_note.setdefault(note, {})[run] = None
     return [
-        (note, next(iter(runs)) if len(runs) == 1 else f"{len(runs)} runs, first {next(iter(runs))}")
-        for note, runs in found.items()
+        (note, first if not others else f"{1 + len(others)} runs, first {first}")
+        for note, (first, *others) in runs_by_note.items()
     ]

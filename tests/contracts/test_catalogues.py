@@ -101,7 +101,7 @@ def test_an_algorithm_takes_the_settings_of_its_constructor():
 
 @pytest.mark.parametrize("card", ALGORITHMS.values(), ids=lambda card: card.name)
 def test_a_card_knows_the_rounds_of_an_algorithm_that_nobody_gave_a_number(card):
-    assert card.default_rounds == card.build("mlp").rounds
+    assert card.default_rounds == card.build("mlp", teachers=3).rounds
 
 
 def test_a_new_algorithm_is_known_everywhere(largest, tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fedkt.algorithms import ALGORITHMS
 from fedkt.errors import ConfigurationError
 from fedkt.lab.names import colour_of, marker_of, name_of
-from fedkt.lab.svg import GRID, Picture, drawing, picture_kind, shorten
+from fedkt.lab.svg import GRID, WIDTH, Picture, drawing, picture_kind, shorten
 from fedkt.lab.traffic import Curve, curves
 from fedkt.lab.words import human_bytes
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fedkt.lab.setting import Setting
     from fedkt.report import Report
 
-WIDTH, HEIGHT = 8.0, 3.5
 LOGARITHMIC = 15.0
 """How many times the cheapest point the dearest must cost before megabytes are drawn by powers of ten."""
 NO_ROUNDS = "A curve needs a method of several rounds: try fedavg or fedkt-prox with --rounds 10."
@@ -51,7 +50,7 @@ def draw_curves(series: Sequence[Curve]) -> Figure:
     from matplotlib.figure import Figure
 
     has_bytes = any(curve.millions is not None for curve in series)
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    figure = Figure(figsize=(WIDTH, 3.5), layout="constrained")
     panels = figure.subplots(1, 2 if has_bytes else 1, sharey=True, squeeze=False)[0]
     panels[0].set_ylabel("test accuracy")
     draw_against_rounds(panels[0], series)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,30 +27,6 @@ PARTITIONS_IN_WORDS = {
     "even": "rows dealt out evenly at random",
     "column": "by the dataset's column of party names",
 }
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """Everything about the runs on the same rows: what a page shows under one heading."""
-
-    heading: str
-    headline: list[str]
-    table: Grid
-    bars: str
-    votes: str
-    votes_of: str
-    curves: str
-    traffic: Grid
-    model_size: str
-    """M in words, empty where it is not known."""
-    reach: Grid
-    settings: list[tuple[str, str]]
-    privacy: list[str]
-    weights: list[str]
-    """Of the parties in a vote of experts, by run."""
-    notes: list[tuple[str, str]]
-    runs: Grid
-    seeds: int
 
 
 def write_page(path: Path, reports: Sequence[Report], *, title: str, partition_svg: str | None = None) -> None:
@@ -78,7 +54,7 @@ def render_page(reports: Sequence[Report], *, title: str, partition_svg: str | N
     )
 
 
-def chapters(reports: Sequence[Report]) -> list[Chapter]:
+def chapters(reports: Sequence[Report]) -> list[dict[str, Any]]:
     """The reports grouped by what was learned from: accuracies on different rows are not to be compared."""
     groups: dict[tuple[Any, ...], list[Report]] = {}
     for report in reports:
@@ -87,34 +63,35 @@ def chapters(reports: Sequence[Report]) -> list[Chapter]:
     return [chapter(with_settings_in_names(group), number) for number, group in enumerate(groups.values())]
 
 
-def chapter(reports: Sequence[Report], number: int) -> Chapter:
-    """Chapter `number` of the page."""
+def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
+    """What the page shows under heading `number`: everything about the runs on the same rows."""
     measured = [report for report in reports if report.accuracy is not None and report.balanced_accuracy is not None]
     scores = {summary.algorithm: summary for summary in summarise(measured)}
     votes = pooled_votes(reports)
+    model = model_bytes(reports)
     first = reports[0]
-    return Chapter(
-        heading=f"{first.dataset}, {with_noun(first.parties, 'party', 'parties')}, model {first.model}",
-        headline=headline(first, scores, measured),
-        table=summary_table(reports),
-        bars=accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
-        votes=vote_histograms(votes).svg(f"c{number}") if votes else "",
-        votes_of=str(votes.get("of", "")),
-        curves=accuracy_curves(measured).svg(f"c{number}") if any(run.history for run in measured) else "",
-        traffic=with_capitals(traffic_table(reports, name_of)),
-        model_size="" if (one := model_bytes(reports)) is None else human_bytes(one),
-        reach=with_capitals(reach_table(measured, name_of)),
-        settings=settings(reports),
-        privacy=list(dict.fromkeys(report.privacy for report in reports)),
-        weights=[
+    return {
+        "heading": f"{first.dataset}, {with_noun(first.parties, 'party', 'parties')}, model {first.model}",
+        "headline": headline(first, scores, measured),
+        "table": summary_table(reports),
+        "bars": accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
+        "votes": vote_histograms(votes).svg(f"c{number}") if votes else "",
+        "votes_of": votes.get("of", ""),
+        "curves": accuracy_curves(measured).svg(f"c{number}") if any(run.history for run in measured) else "",
+        "traffic": with_capitals(traffic_table(reports, name_of)),
+        "model_size": "" if model is None else human_bytes(model),
+        "reach": with_capitals(reach_table(measured, name_of)),
+        "settings": settings(reports),
+        "privacy": list(dict.fromkeys(report.privacy for report in reports)),
+        "weights": [
             f"{name_of(report.algorithm)}, seed {report.seed}. {weights_in_words(report)}"
             for report in reports
             if "weights" in report.votes
         ],
-        notes=notes_once(reports),
-        runs=runs_table(reports),
-        seeds=len({report.seed for report in reports}),
-    )
+        "notes": notes_once(reports),
+        "runs": runs_table(reports),
+        "seeds": len({report.seed for report in reports}),
+    }
 
 
 def with_capitals(table: Grid) -> Grid:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.figures import WIDTH
-from fedkt.lab.svg import BLUE, GRID, QUIET, Picture, shorten
+from fedkt.lab.svg import BLUE, GRID, QUIET, WIDTH, Picture, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

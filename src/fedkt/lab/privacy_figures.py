@@ -18,7 +18,7 @@ from fedkt.algorithms.calibration import USELESS_EPSILON
 from fedkt.errors import ConfigurationError
 from fedkt.lab.grid import Grid
 from fedkt.lab.html import page_template
-from fedkt.lab.svg import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, QUIET, RED, Picture
+from fedkt.lab.svg import BLUE, GREEN, GRID, INK, ORANGE, PURPLE, QUIET, RED, WIDTH, Picture
 from fedkt.privacy import Noise, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.calibrate import noise_for_chance
@@ -134,7 +134,7 @@ def draw_cost(lines: Sequence[Line], scenario: CostScenario) -> Figure:
     """ε against k on logarithmic axes, with what an ε means at the right."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 5.2))
+    figure = Figure(figsize=(WIDTH, 5.2))
     axes = figure.add_axes((0.085, 0.115, 0.60, 0.715))
     figure.text(0.015, 0.955, title(scenario), fontsize=12.5, fontweight="bold", color=INK)
     figure.text(0.015, 0.872, subtitle(scenario), fontsize=8.6, color=QUIET, linespacing=1.4)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
 BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
 INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
+WIDTH = 8.0
+"""Inches of a picture; one inch is 72 units of the SVG."""
 PALETTE = {
     "blue": BLUE,
     "sky": SKY,
@@ -77,7 +79,7 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def as_svg(figure: Figure, title: str, description: str) -> str:
+def as_svg(figure: Figure, title: str, description: str, suffix: str) -> str:
     """The figure as one described `<svg>` element whose ids clash with no other figure's on the page."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -86,7 +88,7 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Inside a page this sheet would style everything, so its two rules move to the element itself.
     svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
-    prefix = "f" + hashlib.sha256((title + description + svg).encode()).hexdigest()[:8]
+    prefix = "f" + hashlib.sha256((title + description + svg).encode()).hexdigest()[:8] + suffix
 
     def with_own_ids(tag: re.Match[str]) -> str:
         text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", tag.group())
@@ -126,9 +128,7 @@ class Picture:
     def svg(self, suffix: str = "") -> str:
         """One `<svg>` element; with a suffix its ids are its own on a page that shows the same picture twice."""
         with drawing():
-            svg = as_svg(self.draw(), self.title, self.words)
-        prefix = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
-        return svg.replace(prefix.group(1), prefix.group(1) + suffix) if prefix and suffix else svg
+            return as_svg(self.draw(), self.title, self.words, suffix)
 
     def save(self, path: Path) -> None:
         """Write it as the kind of file the name ends in, byte for byte the same for the same numbers."""

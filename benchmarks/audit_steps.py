@@ -94,12 +94,14 @@ def students() -> list[Bundle]:
     ]
 
 
-def server_step(known: list[Bundle]) -> Step:
+def server_step(student_bundles: list[Bundle]) -> Step:
     """The server with such parties; replacing one moves its vote."""
 
     def step(noise: Noise, second: int) -> float:
         labels = [1] * second + [0] * (VOTERS - second)
-        bundles = [Bundle(f"party {place}", CLASSES, known[label].models) for place, label in enumerate(labels)]
+        bundles = [
+            Bundle(f"party {place}", CLASSES, student_bundles[label].models) for place, label in enumerate(labels)
+        ]
         server = Server(PUBLIC, CLASSES, 0)
         final = FedKT("tree", level="L1", noise=noise, queries=QUERIES).server_step(server, bundles)
         return float(final.models[0].predict(PUBLIC).sum())
@@ -123,17 +125,20 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--epsilon", type=float, default=1.0, help="the claim that the noise is calibrated to")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--readme", action="store_true", help="write README.md's table from the kept result")
-    asked = parser.parse_args(words)
-    if asked.readme:
-        kept = json.loads((HERE / "results" / "audit-steps.json").read_text(encoding="utf-8"))
-        write_readme([Found(**each) for each in kept["found"]])
+    options = parser.parse_args(words)
+    if options.readme:
+        stored = json.loads((HERE / "results" / "audit-steps.json").read_text(encoding="utf-8"))
+        write_readme([Found(**each) for each in stored["found"]])
         return 0
-    known = students()
-    found = []
-    for name, step, abstentions in (("party (L2)", party_step, False), ("server (L1)", server_step(known), True)):
+    student_bundles = students()
+    results = []
+    for name, step, abstentions in (
+        ("party (L2)", party_step, False),
+        ("server (L1)", server_step(student_bundles), True),
+    ):
         noise = smallest_noise(
-            asked.mechanism,
-            epsilon=asked.epsilon,
+            options.mechanism,
+            epsilon=options.epsilon,
             delta=DELTA,
             queries=QUERIES,
             voters=VOTERS,
@@ -144,26 +149,26 @@ def main(words: list[str] | None = None) -> int:
         # A block around all of them: looking for the libraries to limit takes longer than a step.
         with one_thread():
             for broken in (False, True):
-                drawn = heavy(noise) if broken else noise
-                found.append(attack(name, step, drawn, asked.epsilon, asked.runs, broken=broken))
-                print(in_words(found[-1]), file=sys.stderr)
-    print(table(found))
-    if asked.json is not None:
-        figures = {"delta": DELTA, "queries": QUERIES, "voters": VOTERS, "found": [asdict(each) for each in found]}
-        asked.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    return int(not all(each.as_expected for each in found))
+                noise_used = heavy(noise) if broken else noise
+                results.append(attack(name, step, noise_used, options.epsilon, options.runs, broken=broken))
+                print(in_words(results[-1]), file=sys.stderr)
+    print(table(results))
+    if options.json is not None:
+        figures = {"delta": DELTA, "queries": QUERIES, "voters": VOTERS, "found": [asdict(each) for each in results]}
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    return int(not all(each.as_expected for each in results))
 
 
-def table(found: Sequence[Found]) -> str:
+def table(results: Sequence[Found]) -> str:
     """The attacks in Markdown."""
     lines = ["| step | noise | claim | found at least | runs of each input |", "|---|---|---|---|---|"]
-    for each in found:
+    for each in results:
         noise = f"{each.noise}, every vote counted {WEIGHT} times" if each.broken else each.noise
         lines.append(f"| {each.step} | {noise} | {each.claim:g} | {each.empirical:.3f} | {each.runs:,} |")
     return "\n".join(lines)
 
 
-def write_readme(found: Sequence[Found]) -> None:
+def write_readme(results: Sequence[Found]) -> None:
     """Put the kept result where README.md shows it."""
     # `python benchmarks/audit_steps.py` finds what lies beside it, but not the package of the clone.
     sys.path.insert(0, str(HERE.parent))
@@ -171,14 +176,14 @@ def write_readme(found: Sequence[Found]) -> None:
 
     readme = HERE / "README.md"
     text = readme.read_text(encoding="utf-8")
-    readme.write_text(replace_between(text, "audit-steps", table(found)), encoding="utf-8")
+    readme.write_text(replace_between(text, "audit-steps", table(results)), encoding="utf-8")
 
 
-def in_words(found: Found) -> str:
+def in_words(result: Found) -> str:
     """One attack in a line."""
-    verdict = "as it should be" if found.as_expected else "NOT AS IT SHOULD BE"
-    kind = "broken" if found.broken else "honest"
-    return f"{found.step}, {kind} {found.noise}: at least {found.empirical:.3f}, claimed {found.claim:g}: {verdict}"
+    verdict = "as it should be" if result.as_expected else "NOT AS IT SHOULD BE"
+    kind = "broken" if result.broken else "honest"
+    return f"{result.step}, {kind} {result.noise}: at least {result.empirical:.3f}, claimed {result.claim:g}: {verdict}"
 
 
 IDENTITIES = one_in_each()

@@ -221,8 +221,8 @@ def measured(path: Path) -> dict[str, float | str]:
             "seconds": time.perf_counter() - start,
             "verdict": f"the process ended with code {done.returncode}",
         }
-    found: dict[str, float | str] = json.loads(done.stdout)
-    return found
+    figures: dict[str, float | str] = json.loads(done.stdout)
+    return figures
 
 
 def main() -> None:
@@ -236,11 +236,12 @@ def main() -> None:
             path = Path(folder) / name
             make(path)
             size = sum(each.stat().st_size for each in path.iterdir()) if path.is_dir() else path.stat().st_size
-            found = measured(path)
-            verdict = str(found["verdict"]).replace(f"{folder}/", "").replace("|", "\\|").splitlines()[0][:160]
+            figures = measured(path)
+            verdict = str(figures["verdict"]).replace(f"{folder}/", "").replace("|", "\\|").splitlines()[0][:160]
             kind = "png" if path.is_dir() else name.partition(".")[2] or "idx.gz"
             print(
-                f"| {words} | {kind} | {size:,} | {found['mb']:,.0f} | {found['seconds']:.1f} | {verdict} |", flush=True
+                f"| {words} | {kind} | {size:,} | {figures['mb']:,.0f} | {figures['seconds']:.1f} | {verdict} |",
+                flush=True,
             )
 
 

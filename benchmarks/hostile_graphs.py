@@ -130,18 +130,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--mutants", type=int, default=10_000)
     parser.add_argument("--only", choices=("one", "mutants"), help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.only:
-        print(json.dumps(read(sys.stdin.buffer.read()) if asked.only == "one" else read_mutants(asked.mutants)))
+    options = parser.parse_args()
+    if options.only:
+        print(json.dumps(read(sys.stdin.buffer.read()) if options.only == "one" else read_mutants(options.mutants)))
         return
     result: dict[str, object] = {}
     print("| graph | deflated, kB | peak memory, MB | CPU s | end |\n|---|---|---|---|---|")
     for name, data in graphs().items():
-        said = apart("one", data)
-        result[name] = said | {"deflated": len(zlib.compress(data, 9))}
+        answer = apart("one", data)
+        result[name] = answer | {"deflated": len(zlib.compress(data, 9))}
         kilobytes = len(zlib.compress(data, 9)) / 1_000
-        print(f"| {name} | {kilobytes:.0f} | {said['megabytes']:.0f} | {said['cpu']:.2f} | {said['end']} |", flush=True)
-    result["mutants"] = apart("mutants", b"", "--mutants", str(asked.mutants))
+        print(
+            f"| {name} | {kilobytes:.0f} | {answer['megabytes']:.0f} | {answer['cpu']:.2f} | {answer['end']} |",
+            flush=True,
+        )
+    result["mutants"] = apart("mutants", b"", "--mutants", str(options.mutants))
     print(json.dumps(result))
 
 

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from fedkt.cli import main as command
 from fedkt.live.final_file import read_final
@@ -135,9 +135,9 @@ def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--every", type=int, default=1, help="Only every so many steps.")
     words.add_argument("--kinds", nargs="+", default=["party-L0", "party-L2", "server-L0", "server-L1"])
-    asked = words.parse_args()
+    options = words.parse_args()
     print("| run | signal | steps | ended well | had told of its bundle | other ends |\n|---|---|---|---|---|---|")
-    for kind in asked.kinds:
+    for kind in options.kinds:
         with tempfile.TemporaryDirectory() as name:
             prepared, undisturbed = Path(name) / "p", Path(name) / "u"
             prepared.mkdir()
@@ -158,7 +158,7 @@ def main() -> None:
                 while reached:
                     reached, end = trial(kind, prepared, step, number, expected)
                     ends.update([end] if reached else [])
-                    step += asked.every
+                    step += options.every
                 others = "; ".join(f"{count} × {end}" for end, count in ends.items() if end not in ("well", TOLD))
                 well = f"{ends['well']} | {ends[TOLD]} | {others or 'none'}"
                 print(f"| {kind} | {number.name} | {sum(ends.values())} | {well} |", flush=True)

@@ -143,17 +143,17 @@ def in_a_process(*options: str) -> dict[str, Any]:
     }
 
 
-def measured(asked: argparse.Namespace) -> dict[str, Any]:
+def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     """Everything, in turn."""
-    options = [] if asked.epochs is None else ["--epochs", str(asked.epochs)]
-    command = " ".join(["python benchmarks/neural.py", *options, "--rounds", str(asked.rounds)])
-    options += [] if asked.data_dir is None else ["--data-dir", str(asked.data_dir)]
+    options = [] if arguments.epochs is None else ["--epochs", str(arguments.epochs)]
+    command = " ".join(["python benchmarks/neural.py", *options, "--rounds", str(arguments.rounds)])
+    options += [] if arguments.data_dir is None else ["--data-dir", str(arguments.data_dir)]
     runs: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
-    for number in range(asked.rounds):
+    for number in range(arguments.rounds):
         for way in WAYS:
             runs[way].append(in_a_process("--way", way, *options))
             print(f"round {number + 1}, {way}: {runs[way][-1]}", file=sys.stderr)
-    speeds = in_a_process("--way", "speeds", "--rounds", str(asked.rounds))["speeds"]
+    speeds = in_a_process("--way", "speeds", "--rounds", str(arguments.rounds))["speeds"]
     from fedkt.system.versions import versions
 
     medians = {way: {figure: median(run[figure] for run in runs[way]) for figure in runs[way][0]} for way in WAYS}
@@ -167,7 +167,7 @@ def measured(asked: argparse.Namespace) -> dict[str, Any]:
         "beta": BETA,
         "partitions": PARTITIONS,
         "subsets": SUBSETS,
-        "epochs": "auto" if asked.epochs is None else asked.epochs,
+        "epochs": "auto" if arguments.epochs is None else arguments.epochs,
         "seed": SEED,
         "runs": runs,
         "medians": medians,
@@ -245,9 +245,9 @@ def write_readme() -> None:
     sys.path.insert(0, str(HERE.parent))
     from paper.markdown import replace_between
 
-    kept = json.loads(RESULT.read_text(encoding="utf-8"))
+    result = json.loads(RESULT.read_text(encoding="utf-8"))
     text = README.read_text(encoding="utf-8")
-    README.write_text(replace_between(text, "neural", tables(kept)), encoding="utf-8")
+    README.write_text(replace_between(text, "neural", tables(result)), encoding="utf-8")
 
 
 def missing(data_dir: Path | None) -> str | None:
@@ -275,25 +275,25 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=None, metavar="FILE", help="keep the result in this file")
     parser.add_argument("--readme", action="store_true", help="write README.md's section from the kept result")
     parser.add_argument("--way", choices=[*WAYS, "look", "speeds"], help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.readme:
+    arguments = parser.parse_args()
+    if arguments.readme:
         write_readme()
-    elif asked.way == "look":
-        print(json.dumps({"missing": missing(asked.data_dir)}))
-    elif asked.way == "speeds":
-        print(json.dumps({"speeds": training_speed(asked.rounds)}))
-    elif asked.way:
-        print(json.dumps(fedkt_one_way(asked.way, asked.epochs, asked.data_dir)))
+    elif arguments.way == "look":
+        print(json.dumps({"missing": missing(arguments.data_dir)}))
+    elif arguments.way == "speeds":
+        print(json.dumps({"speeds": training_speed(arguments.rounds)}))
+    elif arguments.way:
+        print(json.dumps(fedkt_one_way(arguments.way, arguments.epochs, arguments.data_dir)))
     else:
-        where = [] if asked.data_dir is None else ["--data-dir", str(asked.data_dir)]
+        where = [] if arguments.data_dir is None else ["--data-dir", str(arguments.data_dir)]
         reason = in_a_process("--way", "look", *where)["missing"]
         if reason:
             print(f"Networks were not measured: {reason.splitlines()[0]}")
             return
-        result = measured(asked)
+        result = measured(arguments)
         print(tables(result))
-        if asked.json is not None:
-            asked.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

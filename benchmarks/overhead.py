@@ -32,7 +32,7 @@ from fedkt.report import versions
 PARTITIONS, SUBSETS = 2, 5
 
 
-def plain(parties, public, chosen):
+def plain(parties, public, families):
     """Fit and predict, as a script would: no federation, no wrapper."""
     for party in parties:
         for partition in range(PARTITIONS):
@@ -42,13 +42,13 @@ def plain(parties, public, chosen):
                 if len(np.unique(y)) == 1:
                     answers.append(np.full(len(public), y[0]))
                     continue
-                teacher = untrained_copy(chosen.teacher, party.rng(partition, TEACH, number))
+                teacher = untrained_copy(families.teacher, party.rng(partition, TEACH, number))
                 answers.append(teacher.fit(party.X[piece], y).predict(public))
             labels = np.median(np.stack(answers), axis=0).astype(int)
             if len(np.unique(labels)) > 1:
-                untrained_copy(chosen.student, party.rng(partition, STUDY)).fit(public, labels).predict(public)
+                untrained_copy(families.student, party.rng(partition, STUDY)).fit(public, labels).predict(public)
     labels = np.arange(len(public)) % 2
-    clone(chosen.final).fit(public, labels)
+    clone(families.final).fit(public, labels)
 
 
 def main() -> None:
@@ -61,19 +61,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir", type=Path, default=None)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     setting = Setting(
-        asked.dataset, model=asked.model, parties=asked.parties, partition=asked.partition, seed=asked.seed
-    ).filled()
-    data = load(setting.dataset, seed=setting.seed, data_dir=asked.data_dir)
+        options.dataset, model=options.model, parties=options.parties, partition=options.partition, seed=options.seed
+    ).with_defaults()
+    data = load(setting.dataset, seed=setting.seed, data_dir=options.data_dir)
     owners = draw_parties(setting, data)
-    chosen = roles(setting.model)
+    families = roles(setting.model)
     rivals: dict[str, list[float]] = {"plain scikit-learn": [], "fedkt": []}
-    for _ in range(asked.rounds):
+    for _ in range(options.rounds):
         parties = assemble(setting, data, owners)
         with threadpool_limits(1):
             started = time.process_time()
-            plain(parties, data.X_public, chosen)
+            plain(parties, data.X_public, families)
             rivals["plain scikit-learn"].append(time.process_time() - started)
         server = Server(data.X_public, data.classes, seed_for(setting.seed, "the server"))
         started = time.process_time()

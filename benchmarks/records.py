@@ -10,6 +10,7 @@ The promise is 1 and 1. The pieces are those of tests/contracts/test_records.py.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import warnings
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from fedkt.models.catalogue import MODELS
 from one_record import KINDS, OWN_IDENTITIES, Run, planned, played, records_for
@@ -27,15 +28,15 @@ CHANGES = ("replaced", "relabelled", "moved", "removed")
 
 def moved(before: Run, after: Run) -> tuple[int, int]:
     """Teachers of one partition that differ, and votes on one query that moved: the largest of each."""
-    known = before.teachers | after.teachers
-    changed = [who for who in known if before.teachers.get(who) != after.teachers.get(who)]
-    teachers = max(sum(f"partition {number}," in who for who in changed) for number in (1, 2))
+    teachers = before.teachers | after.teachers
+    changes = [who for who in teachers if before.teachers.get(who) != after.teachers.get(who)]
+    most_teachers = max(sum(f"partition {number}," in who for who in changes) for number in (1, 2))
     votes = max(
         int(np.abs(one - other).sum(axis=1).max()) for one, other in zip(before.votes, after.votes, strict=True)
     )
     if before.files != after.files or before.manifest["claim"] != after.manifest["claim"]:
         raise SystemExit("other files were written, or another claim was made")
-    return teachers, -(-votes // 2)
+    return most_teachers, -(-votes // 2)
 
 
 def cell(kind: str, family: str) -> str:
@@ -46,16 +47,21 @@ def cell(kind: str, family: str) -> str:
         adjacency = "add-or-remove" if kind in OWN_IDENTITIES else "replace-one"
         agreed = planned(folder, kind, family, adjacency=adjacency)
         before = played(folder / "before", *agreed, kind, records_for(family))
-        found = []
+        figures = []
         for change in changes:
-            found.append(moved(before, played(folder / change, *agreed, kind, getattr(records_for(family), change)())))
-    return f"{max(each[0] for each in found)} / {max(each[1] for each in found)}"
+            after = played(folder / change, *agreed, kind, getattr(records_for(family), change)())
+            figures.append(moved(before, after))
+    return f"{max(each[0] for each in figures)} / {max(each[1] for each in figures)}"
 
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=f"of {', '.join(MODELS)}; all by default")
+    families = parser.parse_args().families or list(MODELS)
+    if unknown := set(families) - set(MODELS):
+        parser.error(f"there is no family {', '.join(sorted(unknown))}; choose of {', '.join(MODELS)}")
     warnings.simplefilter("ignore")
-    families = sys.argv[1:] or list(MODELS)
     print("| family | " + " | ".join(KINDS) + " |")
     print("|---|" + "---|" * len(KINDS))
     for family in families:

@@ -63,24 +63,24 @@ def main() -> None:
     X = X.astype(np.float32)
     fitted = [fit_model(as_estimator(name), X, y, rng=np.random.default_rng(0)) for name in FAMILIES]
     models = [to_onnx(each, n_features=8, n_classes=3, check_rows=X).data for each in fitted]
-    found: dict[str, list[tuple[float, float]]] = {"limits only": [], "all walls": []}
-    said = []
+    timings: dict[str, list[tuple[float, float]]] = {"limits only": [], "all walls": []}
+    answers = []
     with tempfile.TemporaryDirectory() as folder:
         programs = {"limits only": without_walls(Path(folder)), "all walls": sandbox.CHILD}
         for _ in range(rounds):
             for name, program in programs.items():
-                clock, spent, labels = measured(program, models, X)
-                found[name].append((clock, spent))
-                said.append(labels)
+                clock, cpu, labels = measured(program, models, X)
+                timings[name].append((clock, cpu))
+                answers.append(labels)
     result = {
         name: {
             "median_ms": round(statistics.median(each for each, _ in pairs), 1),
             "least_ms": round(min(each for each, _ in pairs), 1),
             "median_cpu_ms": round(statistics.median(each for _, each in pairs), 1),
         }
-        for name, pairs in found.items()
+        for name, pairs in timings.items()
     }
-    same = len(said[0]) == len(models) and all(each == said[0] for each in said)
+    same = len(answers[0]) == len(models) and all(each == answers[0] for each in answers)
     print(json.dumps({"rounds": rounds, "models": len(models), "rows": len(X), "same_labels": same, **result}))
 
 

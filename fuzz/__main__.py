@@ -29,8 +29,8 @@ def sow() -> None:
     if (FOLDER / "seeds").exists():
         return
     with tempfile.TemporaryDirectory() as folder:
-        found = federation(Path(folder)) | tables()
-    for kind, files in found.items():
+        seeds = federation(Path(folder)) | tables()
+    for kind, files in seeds.items():
         place = FOLDER / "seeds" / kind
         place.mkdir(parents=True)
         for number, data in enumerate(files):
@@ -76,12 +76,12 @@ def run(name: str, seconds: int) -> bool:
         text=True,
         errors="replace",
     )
-    said = done.stderr.splitlines()
-    tried = next((line.split()[-1] for line in said if "number_of_executed_units" in line), "?")
+    lines = done.stderr.splitlines()
+    tried = next((line.split()[-1] for line in lines if "number_of_executed_units" in line), "?")
     print(f"{name:10} {time.monotonic() - began:5.0f} s {tried:>9} inputs  {'ok' if not done.returncode else 'FOUND'}")
     if done.returncode:
-        shown = [line for line in said if line.strip() and not line.startswith(("#", "INFO:", "stat::"))]
-        print("\n".join(f"    {line[:200]}" for line in shown[-25:]))
+        report = [line for line in lines if line.strip() and not line.startswith(("#", "INFO:", "stat::"))]
+        print("\n".join(f"    {line[:200]}" for line in report[-25:]))
         print(f"    again: python -m fuzz --only {name} --file {findings}/{name}-…", flush=True)
     return not done.returncode
 
@@ -93,15 +93,15 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="a target; several may be named")
     parser.add_argument("--file", type=Path, help="read this file once")
     parser.add_argument("--search", help=argparse.SUPPRESS)
-    chosen, rest = parser.parse_known_args()
-    if chosen.search:
-        search(chosen.search, rest)
-    names = chosen.only or list(TARGETS)
-    if chosen.file is not None:
-        print(TARGETS[names[0]][0](chosen.file.read_bytes()))
+    options, rest = parser.parse_known_args()
+    if options.search:
+        search(options.search, rest)
+    names = options.only or list(TARGETS)
+    if options.file is not None:
+        print(TARGETS[names[0]][0](options.file.read_bytes()))
         return 0
     sow()
-    fine = [run(name, max(1, chosen.seconds // len(names))) for name in names]
+    fine = [run(name, max(1, options.seconds // len(names))) for name in names]
     return 0 if all(fine) else 1
 
 

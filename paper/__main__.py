@@ -99,13 +99,13 @@ def run(
       python -m paper run partitions subsets --jobs 2
     """
     from fedkt.cli.output import print_json, progress_bar, stderr
-    from paper.work import make_missing, names_asked_for, overview, result_tables
+    from paper.work import make_missing, overview, requested_names, result_tables
     from paper.workplace import Workplace
 
     place = Workplace(folder, quick, data_dir)
-    wanted = names_asked_for(folder, names)
+    experiments = requested_names(folder, names)
     with progress_bar("paper", quiet=as_json) as bar:
-        for name in wanted:
+        for name in experiments:
             left_out = make_missing(
                 place,
                 name,
@@ -118,10 +118,10 @@ def run(
             for dataset, reason in left_out.items():
                 stderr.print(f"{name}: {dataset} was left out: {reason}", markup=False, soft_wrap=True)
     if as_json:
-        print_json([each for each in overview(place) if each["name"] in wanted])
+        print_json([each for each in overview(place) if each["name"] in experiments])
         return
     for each in result_tables(place):
-        if each.experiment.name in wanted:
+        if each.experiment.name in experiments:
             print_results(each)
 
 
@@ -144,12 +144,12 @@ def report(
     from paper.workplace import Workplace
 
     place = Workplace(folder, quick)
-    found = result_tables(place)
-    for each in found:
+    tables = result_tables(place)
+    for each in tables:
         if each.reports:
             print_results(each)
-    write_paper_page(html, found, private_section(folder, place.results))
-    stdout.print(counts_in_words(verdicts(found)))
+    write_paper_page(html, tables, private_section(folder, place.results))
+    stdout.print(counts_in_words(verdicts(tables)))
     stdout.print(f"The page with pictures is {html}.")
 
 

@@ -90,20 +90,20 @@ class Experiment:
 
     def runs(self, *, seeds: int | None = None, quick: bool = False) -> list[Run]:
         """Every run once, seed by seed; `seeds` replaces the number of seeds."""
-        found: dict[Run, None] = {}
+        unique: dict[Run, None] = {}
         for block in self.blocks:
-            given = {**block, **block.get("quick", {})} if quick else block
-            swept = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+            options = {**block, **block.get("quick", {})} if quick else block
+            axes = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
             # A list in a list is one value: the families of a federation of different models.
-            swept = {name: [tuple(v) if isinstance(v, list) else v for v in each] for name, each in swept.items()}
-            names = [name for name in swept if name in FIELDS]
-            for count in range(1 if quick else seeds or given.get("seeds", self.seeds)):
+            axes = {name: [tuple(v) if isinstance(v, list) else v for v in each] for name, each in axes.items()}
+            names = [name for name in axes if name in FIELDS]
+            for count in range(1 if quick else seeds or options.get("seeds", self.seeds)):
                 seed = self.first_seed + count
-                for values in product(*(swept[name] for name in names)):
-                    setting = Setting(**dict(zip(names, values, strict=True)), seed=seed).filled()
-                    column = given.get("column", value_in_words(getattr(setting, self.across)))
-                    found[Run(setting, self.row_of(setting), column)] = None
-        return list(found)
+                for values in product(*(axes[name] for name in names)):
+                    setting = Setting(**dict(zip(names, values, strict=True)), seed=seed).with_defaults()
+                    column = options.get("column", value_in_words(getattr(setting, self.across)))
+                    unique[Run(setting, self.row_of(setting), column)] = None
+        return list(unique)
 
 
 TOP = {"runs", *(each.name for each in fields(Experiment))} - {"name", "blocks"}
@@ -178,10 +178,10 @@ def why_unavailable(dataset: str, data_dir: Path | None) -> str | None:
 
 def read_experiments(folder: Path) -> dict[str, Experiment]:
     """All experiments of a folder, by name."""
-    found = {path.stem: read_experiment(path) for path in sorted((folder / "experiments").glob("*.toml"))}
-    if not found:
+    plans = {path.stem: read_experiment(path) for path in sorted((folder / "experiments").glob("*.toml"))}
+    if not plans:
         raise ConfigurationError(
             f"There are no experiments in {folder / 'experiments'}. Run this in a clone of the repository, or name its "
             "folder 'paper' with --folder."
         )
-    return found
+    return plans

@@ -46,12 +46,12 @@ def main() -> None:
     """Make what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=None)
-    asked = parser.parse_args()
+    options = parser.parse_args()
 
     def problem(name: str, seed: int) -> Task:
         dataset, public_beta, model = PROBLEMS[name]
         partition = "column" if dataset == "heart" else "balanced"
-        return dataset_task(dataset, public_beta, asked.data_dir, seed, partition, model)
+        return dataset_task(dataset, public_beta, options.data_dir, seed, partition, model)
 
     study_missing(RESULTS, {name: partial(problem, name) for name in PROBLEMS}, suspicions)
 

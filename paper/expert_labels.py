@@ -56,14 +56,14 @@ def main() -> None:
     """Make what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=None)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     problems: dict[str, Callable[[int], Task]] = {
-        **{name: partial(dataset_task, name, None, asked.data_dir) for name in DATASETS},
-        **{f"{name}, skewed": partial(dataset_task, name, 0.5, asked.data_dir) for name in DATASETS},
-        "adult, parties alike": partial(dataset_task, "adult", None, asked.data_dir, partition="even"),
-        "adult, logistic": partial(dataset_task, "adult", None, asked.data_dir, model="logistic"),
-        "adult, boosting": partial(dataset_task, "adult", None, asked.data_dir, model="boosting"),
-        "adult, networks": partial(dataset_task, "adult", None, asked.data_dir, model="mlp"),
+        **{name: partial(dataset_task, name, None, options.data_dir) for name in DATASETS},
+        **{f"{name}, skewed": partial(dataset_task, name, 0.5, options.data_dir) for name in DATASETS},
+        "adult, parties alike": partial(dataset_task, "adult", None, options.data_dir, partition="even"),
+        "adult, logistic": partial(dataset_task, "adult", None, options.data_dir, model="logistic"),
+        "adult, boosting": partial(dataset_task, "adult", None, options.data_dir, model="boosting"),
+        "adult, networks": partial(dataset_task, "adult", None, options.data_dir, model="mlp"),
         "noisy, parties alike": partial(synthetic_task, kind="even"),
         "noisy": partial(synthetic_task, kind="dirichlet"),
         "noisy, forests": partial(synthetic_task, kind="dirichlet", model="forest"),
@@ -75,14 +75,14 @@ def study_missing(
     results: Path, problems: dict[str, Callable[[int], Task]], look: Callable[[Task, int], dict[str, float]]
 ) -> None:
     """Look at every problem on every seed that is not in the file yet."""
-    found = json.loads(results.read_text()) if results.exists() else []
+    rows = json.loads(results.read_text()) if results.exists() else []
     for name, problem in problems.items():
         for seed in SEEDS:
             key = {"problem": name, "seed": seed}
-            if not any(key.items() <= each.items() for each in found):
-                found.append({**key, **look(problem(seed), seed)})
-                write_atomically(results, json.dumps(found, indent=1).encode() + b"\n")
-                print(found[-1], flush=True)
+            if not any(key.items() <= each.items() for each in rows):
+                rows.append({**key, **look(problem(seed), seed)})
+                write_atomically(results, json.dumps(rows, indent=1).encode() + b"\n")
+                print(rows[-1], flush=True)
 
 
 def dataset_task(
@@ -94,7 +94,7 @@ def dataset_task(
     model: str | None = None,
 ) -> Task:
     """The parties of a dataset; its public rows as they are or with other class shares."""
-    setting = Setting(dataset, algorithm="fedkt-expert", partition=partition, model=model, seed=seed).filled()
+    setting = Setting(dataset, algorithm="fedkt-expert", partition=partition, model=model, seed=seed).with_defaults()
     data = with_skewed_public(load(dataset, seed=seed, data_dir=data_dir), public_beta, seed=seed)
     server = Server(data.X_public, data.classes, seed_for(seed, "the server"), image=data.image)
     return Task(

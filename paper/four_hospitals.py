@@ -139,15 +139,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--data-dir", type=Path, default=None)
     parser.add_argument("--results", type=Path, default=RESULTS)
-    asked = parser.parse_args()
-    source = find_file("heart_disease_4sites.csv", data_dir=asked.data_dir)
-    lines = asked.results.read_text(encoding="utf-8").splitlines() if asked.results.exists() else []
-    known = {entry["seed"]: entry for entry in map(json.loads, lines)}
-    for seed in range(asked.seeds):
-        if seed not in known:
-            known[seed] = run_seed(seed, source)
-            append_line(asked.results, known[seed])
-        entry = known[seed]
+    options = parser.parse_args()
+    source = find_file("heart_disease_4sites.csv", data_dir=options.data_dir)
+    lines = options.results.read_text(encoding="utf-8").splitlines() if options.results.exists() else []
+    entries = {entry["seed"]: entry for entry in map(json.loads, lines)}
+    for seed in range(options.seeds):
+        if seed not in entries:
+            entries[seed] = run_seed(seed, source)
+            append_line(options.results, entries[seed])
+        entry = entries[seed]
         solo = float(np.mean(list(entry["alone"].values())))
         print(f"seed {seed}: final {entry['accuracy']:.4f}, hospitals alone {solo:.4f} on average, {entry['alone']}")
 

@@ -29,12 +29,12 @@ def main() -> None:
     """Write one entry per seed, and the rank correlation over all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=None)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     reports = [each for each in stored(RESULTS / "adult-balanced.jsonl").values() if each.algorithm == "fedkt"]
     for report in sorted(reports, key=lambda each: each.seed or 0):
-        setting = Setting("adult", parties=report.parties, partition="balanced", seed=report.seed or 0).filled()
-        data = load("adult", seed=setting.seed, data_dir=asked.data_dir)
+        setting = Setting("adult", parties=report.parties, partition="balanced", seed=report.seed or 0).with_defaults()
+        data = load("adult", seed=setting.seed, data_dir=options.data_dir)
         owners = draw_parties(setting, data)
         shares = np.array([np.mean(data.y[owners == name] == 1) for name in np.unique(owners)])
         rows.append(
@@ -46,12 +46,16 @@ def main() -> None:
                 "balanced_accuracy": report.balanced_accuracy,
             }
         )
-    found = spearmanr([row["median_share"] for row in rows], [row["balanced_accuracy"] for row in rows])
-    result = {"blind_below": BLIND, "seeds": rows, "spearman_median_share_balanced_accuracy": float(found.statistic)}
+    correlation = spearmanr([row["median_share"] for row in rows], [row["balanced_accuracy"] for row in rows])
+    result = {
+        "blind_below": BLIND,
+        "seeds": rows,
+        "spearman_median_share_balanced_accuracy": float(correlation.statistic),
+    }
     write_atomically(RESULTS / "adult-median-party.json", json.dumps(result, indent=1).encode() + b"\n")
     for row in rows:
         print(row)
-    print(f"rank correlation of median share and balanced accuracy: {found.statistic:.2f}")
+    print(f"rank correlation of median share and balanced accuracy: {correlation.statistic:.2f}")
 
 
 if __name__ == "__main__":

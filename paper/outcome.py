@@ -37,8 +37,8 @@ class Cell:
     @property
     def ours(self) -> tuple[float, float] | None:
         """Mean and standard deviation in percent, None before the first run."""
-        found = over_seeds([each.accuracy for each in self.reports])
-        return None if found is None else (100 * found[0], 100 * found[1])
+        accuracy = over_seeds([each.accuracy for each in self.reports])
+        return None if accuracy is None else (100 * accuracy[0], 100 * accuracy[1])
 
     @property
     def distance(self) -> float | None:
@@ -86,20 +86,20 @@ class ResultTable:
 
 
 def table_of(
-    experiment: Experiment, known: dict[str, Report], expected: dict[str, Any], *, quick: bool = False
+    experiment: Experiment, stored_runs: dict[str, Report], expected: dict[str, Any], *, quick: bool = False
 ) -> ResultTable:
     """The experiment's table from the runs that are known."""
-    made: dict[tuple[str, str], list[Report]] = {}
+    by_place: dict[tuple[str, str], list[Report]] = {}
     planned: Counter[tuple[str, str]] = Counter()
     for run in experiment.runs(quick=quick):
         place = (run.row, run.column)
         planned[place] += 1
-        made.setdefault(place, [])
-        if (report := known.get(fingerprint(run.setting))) is not None:
-            made[place].append(report)
+        by_place.setdefault(place, [])
+        if (report := stored_runs.get(fingerprint(run.setting))) is not None:
+            by_place[place].append(report)
     printed = expected.get(experiment.expected, {}) if experiment.expected else {}
     cells = {}
-    for (row, column), reports in made.items():
+    for (row, column), reports in by_place.items():
         dataset, other = (column, row) if experiment.across == "dataset" else (row, column)
         paper = printed.get(dataset, {}).get(other, {})
         cells[row, column] = Cell(
@@ -117,13 +117,13 @@ def read_expected(folder: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def known_runs(folder: Path) -> dict[str, Report]:
+def finished_runs(folder: Path) -> dict[str, Report]:
     """Every finished run in a folder of result files, by its setting: a run that two tables need is made once."""
-    found: dict[str, Report] = {}
+    reports: dict[str, Report] = {}
     for path in sorted(folder.glob("*.jsonl")):
         if holds_runs(path):
-            found |= stored(path)
-    return found
+            reports |= stored(path)
+    return reports
 
 
 def holds_runs(path: Path) -> bool:
@@ -138,27 +138,27 @@ def holds_runs(path: Path) -> bool:
 
 def verdicts(tables: Iterable[ResultTable]) -> dict[str, list[tuple[ResultTable, Cell]]]:
     """The cells that can be compared with the paper, by verdict."""
-    found: dict[str, list[tuple[ResultTable, Cell]]] = {WITHIN: [], BETTER: [], WORSE: []}
+    groups: dict[str, list[tuple[ResultTable, Cell]]] = {WITHIN: [], BETTER: [], WORSE: []}
     for table in tables:
         for cell in table.cells.values():
             if cell.verdict:
-                found[cell.verdict].append((table, cell))
-    return found
+                groups[cell.verdict].append((table, cell))
+    return groups
 
 
 def differences(table: ResultTable, other: str) -> dict[str, dict[str, list[float]]]:
     """By row and column: accuracy less that of another algorithm on the same seed, in points, for every common seed."""
     place = table.experiment.down_fields.index("algorithm")
-    found: dict[str, dict[str, list[float]]] = {}
+    points_by_row: dict[str, dict[str, list[float]]] = {}
     for (row, column), cell in table.cells.items():
         parts = row.split(",")
         if parts[place] == other:
             continue
         parts[place] = other
-        beside = table.cells.get((",".join(parts), column))
-        points = [] if beside is None else paired_points(cell.reports, beside.reports)
-        found.setdefault(row, {})[column] = points
-    return found
+        rival = table.cells.get((",".join(parts), column))
+        points = [] if rival is None else paired_points(cell.reports, rival.reports)
+        points_by_row.setdefault(row, {})[column] = points
+    return points_by_row
 
 
 def bytes_in_words(cell: Cell | None) -> str:
@@ -200,9 +200,9 @@ def beside_in_words(cell: Cell) -> str:
     return f"{paper}; {cell.ours[0] - cell.paper:+.1f} points"
 
 
-def counts_in_words(found: dict[str, list[Any]]) -> str:
+def counts_in_words(groups: dict[str, list[Any]]) -> str:
     """How many cells agree with the paper."""
-    within, better, worse = (len(found[name]) for name in (WITHIN, BETTER, WORSE))
+    within, better, worse = (len(groups[name]) for name in (WITHIN, BETTER, WORSE))
     total = within + better + worse
     if not total:
         return "No cell has enough seeds yet to be compared with the paper."

@@ -133,15 +133,15 @@ class Point:
 
 def curve_of(results: Path) -> dict[str, list[Point]]:
     """The curve of every group that is finished, by ε."""
-    found: dict[str, dict[tuple[float, Choice], tuple[list[float], list[float]]]] = {}
+    groups: dict[str, dict[tuple[float, Choice], tuple[list[float], list[float]]]] = {}
     for each, entry in finished_groups(CURVE, results).items():
         if not each.developing:
             for row in entry["rows"]:
                 key = row["epsilon"], Choice(row["queries"], row["model"])
-                plain, balanced = found.setdefault(each.group, {}).setdefault(key, ([], []))
+                plain, balanced = groups.setdefault(each.group, {}).setdefault(key, ([], []))
                 plain += row["accuracy"]
                 balanced += row["balanced_accuracy"]
     return {
         name: [Point(*key, *values) for key, values in sorted(points.items(), key=lambda each: each[0][0])]
-        for name, points in found.items()
+        for name, points in groups.items()
     }

@@ -38,7 +38,7 @@ def federation_of(name: str, seed: int, data_dir: Path | None, *, developing: bo
     dataset, level, partition = parts_of(name)
     setting = Setting(
         dataset, parties=PARTIES[level], partition=PARTITION[partition], subsets=SUBSETS[level], seed=seed
-    ).filled()
+    ).with_defaults()
     data = load(dataset, seed=seed, data_dir=data_dir)
     parties = assemble(setting, data, draw_parties(setting, data))
     if developing:
@@ -118,8 +118,8 @@ class PartyNoise:
         families = self.roles if learner is None else replace(self.roles, student=learner)
         students = []
         for lesson, votes in zip(self.lessons, self.votes, strict=True):
-            asked = replace(lesson, queries=rows, roles=families)
-            students += fit_group([asked.student_task(labels_of(lesson.party, votes))], 2)
+            private_lesson = replace(lesson, queries=rows, roles=families)
+            students += fit_group([private_lesson.student_task(labels_of(lesson.party, votes))], 2)
         server = Server(public, self.data.classes, 0)
         labels = winners(consistent_votes(([each.predict(public)] for each in students), 2), server.rng(0))
         return fit_model(self.roles.final, public, labels, rng=server.rng(1))

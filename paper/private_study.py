@@ -66,13 +66,13 @@ def paper_rows(folder: Path) -> list[dict[str, str]]:
 
 def paper_settings(folder: Path) -> dict[str, list[PaperSetting]]:
     """The paper's settings by dataset, level and partition."""
-    found: dict[str, list[PaperSetting]] = {}
+    groups: dict[str, list[PaperSetting]] = {}
     for row in paper_rows(folder):
         if row["table"] == MAIN_TABLE:
             continue
         partition = "het" if row["partition"] == "het" else "hom"
         name = f"{row['dataset'].lower()}-{row['level']}-{partition}"
-        found.setdefault(name, []).append(
+        groups.setdefault(name, []).append(
             PaperSetting(
                 Laplace(float(row["gamma"])),
                 int(row["queries"]),
@@ -81,7 +81,7 @@ def paper_settings(folder: Path) -> dict[str, list[PaperSetting]]:
                 row["kind"],
             )
         )
-    return found
+    return groups
 
 
 def parts_of(group: str) -> tuple[str, str, str]:
@@ -111,8 +111,8 @@ def make_missing_groups(
     study: Study, place: Workplace, *, seeds: int | None = None, on_start: Callable[[str], None] | None = None
 ) -> dict[str, str]:
     """Run what is not in the results yet; datasets that cannot be had are left out and given back with the reason."""
-    known = finished_groups(study, place.results)
-    missing = [each for each in group_runs(study, place, seeds=seeds) if each not in known]
+    finished = finished_groups(study, place.results)
+    missing = [each for each in group_runs(study, place, seeds=seeds) if each not in finished]
     left_out = out_of_reach({parts_of(each.group)[0] for each in missing}, place.data_dir)
     for number, each in enumerate(missing):
         if parts_of(each.group)[0] in left_out:

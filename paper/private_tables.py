@@ -53,12 +53,12 @@ class PaperBest:
 
 def setting_rows(path: Path) -> list[dict[str, Any]]:
     """One entry per group and setting, with the accuracies of all seeds and draws together."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    entries: dict[tuple[Any, ...], dict[str, Any]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         group = json.loads(line)
         for row in group["rows"]:
             key = (group["group"], row["queries"], tuple(row["scale"].items()))
-            entry = found.setdefault(
+            entry = entries.setdefault(
                 key,
                 {
                     **row,
@@ -78,9 +78,9 @@ def setting_rows(path: Path) -> list[dict[str, Any]]:
             entry["l0"].append(group["l0_accuracy"])
             if row["epsilon_data_dependent"] is not None:
                 entry["dependent"].append(row["epsilon_data_dependent"])
-    if not found:
+    if not entries:
         raise DataError(f"{path} holds no results. Run: python -m paper run private")
-    return list(found.values())
+    return list(entries.values())
 
 
 def over_draws(values: Sequence[float]) -> str:
@@ -165,13 +165,13 @@ def paper_bests(folder: Path) -> dict[str, list[PaperBest]]:
             accuracy, epsilon = float(row["paper_accuracy"]), float(row["paper_epsilon"])
             if key not in main or accuracy > main[key].accuracy:
                 main[key] = PaperBest("privacy table", accuracy, epsilon, row["kind"] == MISPRINT)
-    found = {}
+    bests = {}
     for group, settings in paper_settings(folder).items():
         dataset, level, _ = parts_of(group)
         top = max(settings, key=lambda each: (each.paper_accuracy, -each.paper_epsilon))
         appendix = PaperBest("appendix", top.paper_accuracy, top.paper_epsilon, top.paper_kind == MISPRINT)
-        found[group] = [main[dataset, level], appendix]
-    return found
+        bests[group] = [main[dataset, level], appendix]
+    return bests
 
 
 def reach_in_words(points: Sequence[Point], accuracy: float) -> tuple[str, str]:

@@ -65,13 +65,13 @@ def effectiveness_line(dataset: str, summary: Summary, printed: dict[str, Any]) 
 
 def runs_by_training(path: Path) -> dict[Training, list[Report]]:
     """The runs in a results file, by partition and epochs."""
-    found: dict[Training, list[Report]] = {}
+    runs: dict[Training, list[Report]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
         epochs = entry["setting"]["epochs"]
         training = (entry["setting"]["partition"], "auto" if epochs is None else str(epochs))
-        found.setdefault(training, []).append(read_report(entry["report"]))
-    return found
+        runs.setdefault(training, []).append(read_report(entry["report"]))
+    return runs
 
 
 def networks_table(results: Sequence[Path], expected: Path, training: Training) -> Grid:
@@ -123,8 +123,8 @@ def seed_table(path: Path, algorithm: str) -> Grid:
 
 def median_party_table(path: Path) -> Grid:
     """Per seed: parties that hardly know the rarer class, the median party's share of it, and what FedKT reached."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    correlation = found["spearman_median_share_balanced_accuracy"]
+    study = json.loads(path.read_text(encoding="utf-8"))
+    correlation = study["spearman_median_share_balanced_accuracy"]
     return Grid(
         ["seed", "blind parties of 50", "median party's share", "accuracy", "balanced"],
         [
@@ -133,7 +133,7 @@ def median_party_table(path: Path) -> Grid:
                 str(row["blind_parties"]),
                 *(points(row[name]) for name in ("median_share", "accuracy", "balanced_accuracy")),
             ]
-            for row in sorted(found["seeds"], key=lambda row: (row["blind_parties"], -row["median_share"]))
+            for row in sorted(study["seeds"], key=lambda row: (row["blind_parties"], -row["median_share"]))
         ],
         caption=f"Rank correlation of the last column with the median share: {correlation:.2f}.",
     )
@@ -156,10 +156,10 @@ def expert_labels_table(path: Path) -> Grid:
 
 def by_problem(path: Path) -> dict[str, list[dict[str, Any]]]:
     """The entries of a study on several problems and seeds."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    problems: dict[str, list[dict[str, Any]]] = {}
     for each in json.loads(path.read_text(encoding="utf-8")):
-        found.setdefault(each["problem"], []).append(each)
-    return found
+        problems.setdefault(each["problem"], []).append(each)
+    return problems
 
 
 def expert_counts_table(path: Path) -> Grid:
@@ -194,10 +194,10 @@ def bytes_table(path: Path) -> Grid:
 
 def rounds_table(path: Path) -> Grid:
     """Rounds · megabytes until each method of a results file reaches the same accuracies, a dash for never."""
-    found = curves(runs_in(path))
-    wanted = targets(found)
-    head = ["algorithm", "best", *(f"{100 * each.accuracy:.1f} % ({each.why()})" for each in wanted)]
-    return Grid(head, reach_cells(found, wanted))
+    series = curves(runs_in(path))
+    columns = targets(series)
+    head = ["algorithm", "best", *(f"{100 * each.accuracy:.1f} % ({each.why()})" for each in columns)]
+    return Grid(head, reach_cells(series, columns))
 
 
 def runs_in(path: Path) -> list[Report]:

@@ -31,12 +31,12 @@ def main() -> None:
     """Train the teachers and write down how well they do."""
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("--data-dir", type=Path, default=None)
-    given = arguments.parse_args()
-    found = []
+    options = arguments.parse_args()
+    rows = []
     for name in ("mnist", "svhn"):
-        setting = Setting(name).filled()
+        setting = Setting(name).with_defaults()
         assert setting.subsets is not None
-        data = load(name, seed=setting.seed, data_dir=given.data_dir)
+        data = load(name, seed=setting.seed, data_dir=options.data_dir)
         for party in assemble(setting, data, draw_parties(setting, data))[:PARTIES]:
             piece = cut(len(party.y), setting.subsets, party.rng(0, CUT))[0]
             others = np.setdiff1d(np.arange(len(party.y)), piece)
@@ -46,7 +46,7 @@ def main() -> None:
                 model = fit_group([problem], len(data.classes))[0]
                 accuracy = float(np.mean(model.predict(party.X[others]) == party.y[others]))
                 seen = network.recipe.epochs_for(len(piece))
-                found.append(
+                rows.append(
                     {
                         "dataset": name,
                         "party": party.name,
@@ -56,8 +56,8 @@ def main() -> None:
                         "accuracy": accuracy,
                     }
                 )
-                print(found[-1], flush=True)
-    entry = {"command": "python paper/teacher_epochs.py", "seed": 0, "versions": versions(), "teachers": found}
+                print(rows[-1], flush=True)
+    entry = {"command": "python paper/teacher_epochs.py", "seed": 0, "versions": versions(), "teachers": rows}
     write_atomically(RESULTS, (json.dumps(entry, indent=1) + "\n").encode())
 
 

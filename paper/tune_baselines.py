@@ -67,9 +67,9 @@ OWN: dict[str, list[Options]] = {
 
 def trial(setting: Setting, data: Dataset, method: str, options: Options) -> dict[str, Any]:
     """One run of one method with these options, and its score."""
-    started = time.process_time()
-    whole = assemble(setting, data, draw_parties(setting, data))
-    parties, X, y = lay_aside(whole)
+    start = time.process_time()
+    all_parties = assemble(setting, data, draw_parties(setting, data))
+    parties, X, y = lay_aside(all_parties)
     network = trained_for(setting.model, epochs=None, learning_rate=options["learning_rate"])
     algorithm = ALGORITHMS[method].build(network, teachers=len(parties), **options)
     server = Server(data.X_public, data.classes, seed_for(setting.seed, "the server"), image=data.image)
@@ -81,7 +81,7 @@ def trial(setting: Setting, data: Dataset, method: str, options: Options) -> dic
         "seed": setting.seed,
         "accuracy": accuracies(outcome.final.models, X, y)[0][0],
         "rows": len(y),
-        "cpu_seconds": round(time.process_time() - started, 1),
+        "cpu_seconds": round(time.process_time() - start, 1),
         "command": f"python paper/tune_baselines.py {setting.dataset}",
         "versions": versions(),
     }
@@ -106,7 +106,7 @@ class Tuning:
                 return float(each["accuracy"])
         if seed not in self.loaded:
             self.loaded = {seed: load(self.dataset, seed=seed, data_dir=self.data_dir)}
-        entry = trial(Setting(self.dataset, seed=seed).filled(), self.loaded[seed], method, options)
+        entry = trial(Setting(self.dataset, seed=seed).with_defaults(), self.loaded[seed], method, options)
         append_line(self.results, entry)
         print(f"{method} {options} seed {seed}: {entry['accuracy']:.4f} ({entry['cpu_seconds']} s)", flush=True)
         return float(entry["accuracy"])
@@ -132,11 +132,11 @@ def main() -> None:
     arguments.add_argument("--methods", default=",".join(GRIDS))
     arguments.add_argument("--data-dir", type=Path, default=None)
     arguments.add_argument("--results", type=Path, default=RESULTS)
-    given = arguments.parse_args()
-    tuning = Tuning(given.dataset, given.results, given.data_dir)
-    for method in given.methods.split(","):
+    command = arguments.parse_args()
+    tuning = Tuning(command.dataset, command.results, command.data_dir)
+    for method in command.methods.split(","):
         tuning.tune(method)
-    for method, (options, accuracy) in best_settings(read_lines(given.results), given.dataset).items():
+    for method, (options, accuracy) in best_settings(read_lines(command.results), command.dataset).items():
         print(json.dumps({"method": method, **options, "accuracy": round(accuracy, 4)}))
 
 

@@ -47,9 +47,11 @@ def best_settings(entries: Sequence[dict[str, Any]], dataset: str) -> dict[str, 
             options = json.dumps(each["options"], sort_keys=True)
             scores.setdefault(each["method"], {}).setdefault(options, {})[each["seed"]] = each["accuracy"]
     best = {}
-    for method, tried in scores.items():
-        seeds = max(len(by_seed) for by_seed in tried.values())
-        means = {options: mean(found.values()) for options, found in tried.items() if len(found) == seeds}
+    for method, scores_by_options in scores.items():
+        seeds = max(len(by_seed) for by_seed in scores_by_options.values())
+        means = {
+            options: mean(by_seed.values()) for options, by_seed in scores_by_options.items() if len(by_seed) == seeds
+        }
         options = max(means, key=lambda each: means[each])
         best[method] = (json.loads(options), means[options])
     return best
@@ -59,7 +61,7 @@ def tuned_table(
     entries: Sequence[dict[str, Any]], dataset: str, plain: Path, tuned: Path, expected: dict[str, Any]
 ) -> Grid:
     """Each method as the paper runs it and with its own best settings, on the same seeds, beside the paper."""
-    before, after = (by_algorithm(path) for path in (plain, tuned))
+    before, after = (summaries_by_algorithm(path) for path in (plain, tuned))
     head = [
         "method",
         "paper",
@@ -92,17 +94,17 @@ def tuned_table(
 
 def pull_table(*paths: Path) -> Grid:
     """FedProx by its μ: how much of a party's one round is left as the pull grows."""
-    found: dict[float, list[Report]] = {}
+    runs_by_mu: dict[float, list[Report]] = {}
     for path in paths:
         for line in path.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
             if entry["setting"]["algorithm"] == "fedprox":
-                found.setdefault(entry["setting"]["mu"] or MU, []).append(read_report(entry["report"]))
-    ordered = sorted(found)
-    cells = [points_with_spread(summarise(found[mu])[0].accuracy) for mu in ordered]
-    return Grid(["μ", *(f"{mu:g}" for mu in ordered)], [["FedProx on MNIST", *cells]])
+                runs_by_mu.setdefault(entry["setting"]["mu"] or MU, []).append(read_report(entry["report"]))
+    values = sorted(runs_by_mu)
+    cells = [points_with_spread(summarise(runs_by_mu[mu])[0].accuracy) for mu in values]
+    return Grid(["μ", *(f"{mu:g}" for mu in values)], [["FedProx on MNIST", *cells]])
 
 
-def by_algorithm(path: Path) -> dict[str, Summary]:
+def summaries_by_algorithm(path: Path) -> dict[str, Summary]:
     """The runs of a results file, summed up."""
     return {each.algorithm: each for each in summarise(list(stored(path).values()))}

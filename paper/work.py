@@ -10,7 +10,7 @@ from fedkt.errors import ConfigurationError
 from fedkt.lab.series import run_all
 from fedkt.lab.setting import Setting, fingerprint
 from paper.experiment import Experiment, out_of_reach, read_experiments
-from paper.outcome import ResultTable, known_runs, read_expected, table_of
+from paper.outcome import ResultTable, finished_runs, read_expected, table_of
 from paper.private_curve import CURVE
 from paper.private_levels import LEVELS
 from paper.private_study import finished_groups, group_runs, make_missing_groups
@@ -22,13 +22,13 @@ STUDIES = {study.name: study for study in (LEVELS, CURVE)}
 def result_tables(place: Workplace) -> list[ResultTable]:
     """The table of every experiment, from the runs made so far."""
     experiments = read_experiments(place.folder)
-    expected, known = read_expected(place.folder), known_runs(place.results)
-    return [table_of(experiment, known, expected, quick=place.quick) for experiment in experiments.values()]
+    expected, reports = read_expected(place.folder), finished_runs(place.results)
+    return [table_of(experiment, reports, expected, quick=place.quick) for experiment in experiments.values()]
 
 
 def overview(place: Workplace) -> list[dict[str, Any]]:
     """Name, title, place in the paper, runs, runs made and hours of everything there is."""
-    found = [
+    entries = [
         {
             "name": each.experiment.name,
             "title": each.experiment.title,
@@ -41,7 +41,7 @@ def overview(place: Workplace) -> list[dict[str, Any]]:
     ]
     for study in STUDIES.values():
         finished = finished_groups(study, place.results)
-        found.append(
+        entries.append(
             {
                 "name": study.name,
                 "title": study.title,
@@ -51,16 +51,16 @@ def overview(place: Workplace) -> list[dict[str, Any]]:
                 "hours": sum(each["cpu_seconds"] for each in finished.values()) / 3600,
             }
         )
-    return found
+    return entries
 
 
-def names_asked_for(folder: Path, asked: Sequence[str]) -> list[str]:
+def requested_names(folder: Path, requests: Sequence[str]) -> list[str]:
     """The names that were asked for, or a refusal that says which there are."""
-    there = [*read_experiments(folder), *STUDIES]
-    unknown = [name for name in asked if name not in (*there, "all")]
+    names = [*read_experiments(folder), *STUDIES]
+    unknown = [name for name in requests if name not in (*names, "all")]
     if unknown:
-        raise ConfigurationError(f"There is no {unknown[0]!r}. Choose from: all, {', '.join(there)}.")
-    return there if "all" in asked else list(dict.fromkeys(asked))
+        raise ConfigurationError(f"There is no {unknown[0]!r}. Choose from: all, {', '.join(names)}.")
+    return names if "all" in requests else list(dict.fromkeys(requests))
 
 
 def make_missing(
@@ -85,9 +85,9 @@ def make_missing_runs(
     **options: Any,
 ) -> dict[str, str]:
     """The missing runs of one experiment."""
-    known = known_runs(place.results)
-    wanted = [each.setting for each in experiment.runs(seeds=seeds, quick=place.quick)]
-    missing = [setting for setting in wanted if fingerprint(setting) not in known]
+    finished = finished_runs(place.results)
+    settings = [each.setting for each in experiment.runs(seeds=seeds, quick=place.quick)]
+    missing = [setting for setting in settings if fingerprint(setting) not in finished]
     left_out = out_of_reach({setting.dataset for setting in missing}, place.data_dir)
     possible = [setting for setting in missing if setting.dataset not in left_out]
 

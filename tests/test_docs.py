@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from test_architecture import ALLOWED, BASE
 
 from fedkt.cli import app
 from paper.__main__ import app as paper_app
-from test_architecture import ALLOWED, BASE
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("benchmarks", "docs", "examples", "fuzz", "paper", "src", "tests", "tools")

@@ -37,7 +37,7 @@ def main() -> None:
     """Print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--names", action="store_true", help="list the names that are defined more than once")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     files = sorted(ROOT.rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
@@ -49,7 +49,7 @@ def main() -> None:
     print(f"files over {LONG_FILE} lines              {len(long_files)}  {', '.join(long_files)}")
     print(f"functions over {LONG_FUNCTION} lines           {len(functions)}  {', '.join(functions)}")
     print(f"names defined more than once      {len(twice)}")
-    for name, places in sorted(twice.items(), key=lambda each: -len(each[1])) if asked.names else ():
+    for name, places in sorted(twice.items(), key=lambda each: -len(each[1])) if options.names else ():
         print(f"    {name:24} {', '.join(places)}")
     print("changes of file in one party's flow, among the algorithms:")
     for name, level in FLOWS:
@@ -63,14 +63,14 @@ def place(path: Path) -> str:
 
 def long_functions(trees: dict[Path, ast.Module]) -> list[str]:
     """Functions over the limit, decorators left out."""
-    found = []
+    functions = []
     for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > LONG_FUNCTION:
-                    found.append(f"{place(path)}:{node.name} {lines}")
-    return found
+                    functions.append(f"{place(path)}:{node.name} {lines}")
+    return functions
 
 
 def names_defined_twice(trees: dict[Path, ast.Module]) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from fedkt.algorithms.voting import VOTINGS, LabelledRows, Voting
 from fedkt.bundle import pack, unpack
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server
-from fedkt.lab.names import name_of, summary_of
+from fedkt.lab.names import card_of, name_of
 from fedkt.lab.page import write_page
 from fedkt.lab.runner import run
 from fedkt.lab.setting import Setting
@@ -99,19 +99,24 @@ def test_an_algorithm_takes_the_settings_of_its_constructor():
     assert "level" not in ALGORITHMS["fedkt-prox"].takes
 
 
+@pytest.mark.parametrize("card", ALGORITHMS.values(), ids=lambda card: card.name)
+def test_a_card_knows_the_rounds_of_an_algorithm_that_nobody_gave_a_number(card):
+    assert card.default_rounds == card.build("mlp", teachers=3).rounds
+
+
 def test_a_new_algorithm_is_known_everywhere(largest, tmp_path):
     report = run(replace(QUICK, algorithm="largest"), measure_bytes=True)
     assert report.algorithm == "largest"
     assert report.bytes_sent > 0
-    assert (name_of("largest"), summary_of("largest")) == ("Largest", "the best known party's model")
+    assert (name_of("largest"), card_of("largest").summary) == ("Largest", "the best known party's model")
     (line,) = traffic([report])
     assert line.formula == "n·s·M"
     write_page(tmp_path / "page.html", [report], title="toys")
     assert "Largest" in (tmp_path / "page.html").read_text()
     with pytest.raises(ConfigurationError, match=r"no algorithm 'none'.*largest"):
-        Setting("digits", algorithm="none").filled()
+        Setting("digits", algorithm="none").with_defaults()
     with pytest.raises(ConfigurationError, match="has no private level"):
-        Setting("digits", algorithm="largest", level="L1").filled()
+        Setting("digits", algorithm="largest", level="L1").with_defaults()
 
 
 def test_a_new_voting_is_known_everywhere(plain, tmp_path):

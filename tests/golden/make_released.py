@@ -1,6 +1,6 @@
 """Made the files in `released`, once, with version 0.1.0 of fedkt. It is kept to say how; it is not run again.
 
-    PYTHONPATH=<checkout of version 0.1.0>/src:tests python tests/golden/make_released.py
+    PYTHONPATH=<checkout of version 0.1.0>/src:tests/support python tests/golden/make_released.py
 
 It refuses any other version, and a folder that is there: what was released cannot change. The inner names of 0.1.0 that
 it imports need not exist in later versions.

@@ -49,7 +49,7 @@ def killed_after(monkeypatch):
             patch.setattr(Rounds, "keep", keep_and_die)
             with pytest.raises(Killed):
                 run_all([setting], results=results, **options)
-        folder = folder_for(results, fingerprint(setting.filled()))
+        folder = folder_for(results, fingerprint(setting.with_defaults()))
         assert folder is not None
         assert folder.is_dir()
         return folder

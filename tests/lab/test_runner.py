@@ -87,7 +87,7 @@ def test_mean_and_spread_are_over_the_seeds():
 )
 def test_an_unknown_choice_is_refused_with_the_known_ones(wrong, words):
     with pytest.raises(ConfigurationError, match=words):
-        Setting(**{"dataset": "digits", **wrong}).filled()
+        Setting(**{"dataset": "digits", **wrong}).with_defaults()
 
 
 def test_digits_has_no_column_of_parties():
@@ -113,7 +113,9 @@ def test_adult_with_single_trees_learns_more_than_the_majority_class():
 
 def test_subsets_are_no_part_of_a_method_that_has_none():
     asked = Setting("digits", "fedkt-expert-no-counts", partitions=3, subsets=5)
-    assert fingerprint(asked.filled()) == fingerprint(replace(asked, partitions=None, subsets=None).filled())
+    assert fingerprint(asked.with_defaults()) == fingerprint(
+        replace(asked, partitions=None, subsets=None).with_defaults()
+    )
 
 
 def odd_or_even(name, **settings):

@@ -59,7 +59,7 @@ class AnotherProcess:
     """Holds the lock on a run until it is told to end."""
 
     def __init__(self, results, setting):
-        self.results, self.setting = results, setting.filled()
+        self.results, self.setting = results, setting.with_defaults()
         self.locks = ExitStack()
         lock = lock_of(results, folder_for(results, fingerprint(self.setting)).name)
         assert self.locks.enter_context(if_free(lock))

@@ -69,7 +69,7 @@ def test_formulas_are_those_of_the_paper(
     # Whatever the run itself received is left out: M comes from FedProx.
     asked = run(algorithm, [0.1] * rounds, received=None, participation=share)
     line = next(each for each in traffic([run("fedprox", [0.1]), asked]) if each.algorithm == algorithm)
-    assert (line.formula, line.predicted) == (formula, expected)
+    assert (line.formula, line.formula_bytes) == (formula, expected)
 
 
 def test_bytes_are_means_over_the_seeds_and_bounds_send_nothing() -> None:
@@ -81,9 +81,9 @@ def test_bytes_are_means_over_the_seeds_and_bounds_send_nothing() -> None:
 def test_what_was_not_measured_is_no_zero() -> None:
     line = traffic([run("fedkt", [0.1], sent=None, received=None), run("fedavg", [0.1])])[0]
     assert (line.sent, line.received, line.total) == (None, 0, None)
-    assert line.predicted == 120
+    assert line.formula_bytes == 120
     # FedKT-Prox of a report that does not say s.
-    assert traffic([run("fedkt-prox", [0.1, 0.2], partitions=None)])[0].predicted is None
+    assert traffic([run("fedkt-prox", [0.1, 0.2], partitions=None)])[0].formula_bytes is None
 
 
 def test_bytes_are_shown_where_several_algorithms_can_be_compared() -> None:

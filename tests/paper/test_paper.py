@@ -17,7 +17,7 @@ from paper.__main__ import app
 from paper.comparison import comparison_table, result_in_words, tables_beside, verdicts_in_words
 from paper.experiment import read_experiment, read_experiments
 from paper.markdown import markdown
-from paper.outcome import BETTER, WITHIN, WORSE, Cell, ResultTable, known_runs, read_expected, table_of, verdicts
+from paper.outcome import BETTER, WITHIN, WORSE, Cell, ResultTable, finished_runs, read_expected, table_of, verdicts
 from paper.page import private_section, write_paper_page
 from paper.private_federations import PartyNoise, ServerNoise
 from paper.private_levels import LEVELS
@@ -189,7 +189,7 @@ def test_runs_are_made_once_whoever_needs_them_and_resume(folder, monkeypatch):
         ("private", 0),
         ("private-curve", 0),
     ]
-    assert known_runs(folder / "results") == {}, "rehearsals are no results"
+    assert finished_runs(folder / "results") == {}, "rehearsals are no results"
 
 
 def test_a_run_that_cannot_be_had_does_not_keep_the_others_waiting(folder):

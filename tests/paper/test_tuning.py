@@ -71,8 +71,11 @@ def test_a_file_that_is_not_there_has_no_runs(tmp_path):
 
 
 def test_local_epochs_of_a_method_without_rounds_are_no_part_of_its_setting():
-    assert Setting("digits", local_epochs=3).filled().local_epochs is None
-    assert Setting("digits", algorithm="fedavg", local_epochs=3).filled().local_epochs == 3
-    assert Setting("digits", mu=0.3, participation=0.5, distil_epochs=7).filled() == Setting("digits").filled()
-    prox = Setting("digits", algorithm="fedprox", mu=0.3, participation=0.5).filled()
+    assert Setting("digits", local_epochs=3).with_defaults().local_epochs is None
+    assert Setting("digits", algorithm="fedavg", local_epochs=3).with_defaults().local_epochs == 3
+    assert (
+        Setting("digits", mu=0.3, participation=0.5, distil_epochs=7).with_defaults()
+        == Setting("digits").with_defaults()
+    )
+    prox = Setting("digits", algorithm="fedprox", mu=0.3, participation=0.5).with_defaults()
     assert (prox.mu, prox.participation) == (0.3, 0.5)

@@ -82,6 +82,11 @@ class Card:
         return "rounds" not in self.takes
 
     @property
+    def default_rounds(self) -> int:
+        """Its rounds where nobody says how many."""
+        return 1 if self.one_shot else int(inspect.signature(self.make).parameters["rounds"].default)
+
+    @property
     def citation(self) -> str:
         """Whose method it is: the paragraph with a year in the docstring of its file; empty where it is nobody's."""
         module = sys.modules[inspect.unwrap(getattr(self.make, "func", self.make)).__module__]

@@ -102,7 +102,7 @@ def check_used(values: Mapping[str, Any], setting: Setting) -> None:
 
     idle = idle_settings(setting)
     # What it would be anyway may be said.
-    without = Setting(**{name: value for name, value in values.items() if name not in idle}).filled()
+    without = Setting(**{name: value for name, value in values.items() if name not in idle}).with_defaults()
     unused = [name for name in idle if name in values and values[name] != getattr(without, name)]
     if unused:
         raise ConfigurationError(

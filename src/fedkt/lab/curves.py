@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedkt.algorithms import ALGORITHMS
 from fedkt.errors import ConfigurationError
 from fedkt.lab.names import colour_of, marker_of, name_of
-from fedkt.lab.svg import GRID, Picture, drawing, picture_kind, shortened
-from fedkt.lab.traffic import Curve, communicates, curves
+from fedkt.lab.svg import GRID, WIDTH, Picture, drawing, picture_kind, shorten
+from fedkt.lab.traffic import Curve, curves
 from fedkt.lab.words import human_bytes
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from fedkt.lab.setting import Setting
     from fedkt.report import Report
 
-WIDTH, HEIGHT = 8.0, 3.5
 LOGARITHMIC = 15.0
 """How many times the cheapest point the dearest must cost before megabytes are drawn by powers of ten."""
 NO_ROUNDS = "A curve needs a method of several rounds: try fedavg or fedkt-prox with --rounds 10."
@@ -30,36 +30,36 @@ DASHES = (0, (5, 3))
 
 def accuracy_curves(reports: Sequence[Report]) -> Picture:
     """Means over the seeds with a band of one standard deviation, or a refusal in words where no method has rounds."""
-    found = curves(reports)
-    if all(curve.one_shot for curve in found):
+    series = curves(reports)
+    if all(curve.one_shot for curve in series):
         raise ConfigurationError(NO_ROUNDS)
-    return Picture("Accuracy against rounds and bytes", describe_curves(found), lambda: draw_curves(found))
+    return Picture("Accuracy against rounds and bytes", describe_curves(series), lambda: draw_curves(series))
 
 
 def check_curve(path: Path, settings: Sequence[Setting]) -> None:
     """Refuse, before anything is run, a picture that could not be drawn afterwards."""
     picture_kind(path)
-    if not any((each.rounds or (2 if each.algorithm == "fedkt-prox" else 1)) > 1 for each in settings):
+    if not any((each.rounds or ALGORITHMS[each.algorithm].default_rounds) > 1 for each in settings):
         raise ConfigurationError(NO_ROUNDS)
     with drawing():
         pass  # says so where matplotlib is missing
 
 
-def draw_curves(found: Sequence[Curve]) -> Figure:
+def draw_curves(series: Sequence[Curve]) -> Figure:
     """Rounds on the left and, where bytes were measured, megabytes on the right."""
     from matplotlib.figure import Figure
 
-    has_bytes = any(has_price(curve) for curve in found)
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    has_bytes = any(curve.millions is not None for curve in series)
+    figure = Figure(figsize=(WIDTH, 3.5), layout="constrained")
     panels = figure.subplots(1, 2 if has_bytes else 1, sharey=True, squeeze=False)[0]
     panels[0].set_ylabel("test accuracy")
-    draw_against_rounds(panels[0], found)
+    draw_against_rounds(panels[0], series)
     if has_bytes:
-        draw_against_bytes(panels[1], found)
+        draw_against_bytes(panels[1], series)
     for axes in panels:
         axes.yaxis.set_major_formatter("{x:g} %")
         axes.grid(color=GRID, linewidth=0.6)
-    handles = legend_lines(found)
+    handles = legend_lines(series)
     figure.legend(
         handles=handles,
         loc="outside upper center",
@@ -71,7 +71,7 @@ def draw_curves(found: Sequence[Curve]) -> Figure:
     return figure
 
 
-def legend_lines(found: Sequence[Curve]) -> list[Line2D]:
+def legend_lines(series: Sequence[Curve]) -> list[Line2D]:
     """What each line and point stands for, methods of several rounds first."""
     from matplotlib.lines import Line2D
 
@@ -82,20 +82,20 @@ def legend_lines(found: Sequence[Curve]) -> list[Line2D]:
             color=colour_of(curve.algorithm, place),
             linestyle=DASHES if curve.one_shot else "-",
             linewidth=1.4 if curve.one_shot else 1.8,
-            marker="" if curve.one_shot and not has_price(curve) else marker_of(curve.algorithm),
+            marker="" if curve.one_shot and curve.millions is None else marker_of(curve.algorithm),
             markersize=6,
             markeredgecolor="white",
             markeredgewidth=0.7,
-            label=shortened(name_of(curve.algorithm), 28),
+            label=shorten(name_of(curve.algorithm), 28),
         )
-        for place, curve in sorted(enumerate(found), key=lambda each: each[1].one_shot)
+        for place, curve in sorted(enumerate(series), key=lambda each: each[1].one_shot)
     ]
 
 
-def draw_against_rounds(axes: Axes, found: Sequence[Curve]) -> None:
+def draw_against_rounds(axes: Axes, series: Sequence[Curve]) -> None:
     """A line for each method of several rounds, a dashed level for each of one."""
-    longest = max(curve.accuracy.shape[1] for curve in found)
-    for place, curve in enumerate(found):
+    longest = max(curve.accuracy.shape[1] for curve in series)
+    for place, curve in enumerate(series):
         if curve.one_shot:
             level, colour = 100 * float(curve.mean[0]), colour_of(curve.algorithm, place)
             axes.axhline(level, color=colour, linestyle=DASHES, linewidth=1.4, zorder=2)
@@ -106,20 +106,18 @@ def draw_against_rounds(axes: Axes, found: Sequence[Curve]) -> None:
     axes.set_xlabel("rounds")
 
 
-def draw_against_bytes(axes: Axes, found: Sequence[Curve]) -> None:
+def draw_against_bytes(axes: Axes, series: Sequence[Curve]) -> None:
     """A line for each method of several rounds, a single point for each of one."""
-    paid = []
-    for place, curve in enumerate(found):
-        if curve.bytes_so_far is None or not has_price(curve):
+    costs: list[float] = []
+    for place, curve in enumerate(series):
+        if curve.millions is None:
             continue
-        millions = curve.bytes_so_far / 1e6
-        paid += millions.tolist()
+        costs += curve.millions.tolist()
         if curve.one_shot:
-            spread = 100 * float(curve.spread[0])
             axes.errorbar(
-                millions,
+                curve.millions,
                 100 * curve.mean,
-                yerr=spread if len(curve.accuracy) > 1 else None,
+                yerr=100 * float(curve.spread[0]) if len(curve.accuracy) > 1 else None,
                 color=colour_of(curve.algorithm, place),
                 marker=marker_of(curve.algorithm),
                 markersize=8,
@@ -129,10 +127,10 @@ def draw_against_bytes(axes: Axes, found: Sequence[Curve]) -> None:
                 zorder=5,
             )
         else:
-            draw_line(axes, millions.tolist(), curve, place)
-    if min(paid) > 0 and max(paid) / min(paid) > LOGARITHMIC:
+            draw_line(axes, curve.millions.tolist(), curve, place)
+    if min(costs) > 0 and max(costs) / min(costs) > LOGARITHMIC:
         axes.set_xscale("log")
-        label_powers(axes, min(paid), max(paid))
+        label_powers(axes, min(costs), max(costs))
     else:
         axes.set_xlim(left=0)
         axes.xaxis.set_major_formatter("{x:,g}")
@@ -175,15 +173,10 @@ def label_powers(axes: Axes, low: float, high: float) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def has_price(curve: Curve) -> bool:
-    """Whether an algorithm sends something, and its bytes were measured."""
-    return curve.bytes_so_far is not None and communicates(curve.algorithm)
-
-
-def describe_curves(found: Sequence[Curve]) -> str:
+def describe_curves(series: Sequence[Curve]) -> str:
     """The curves in words."""
     lines = []
-    for curve in found:
+    for curve in series:
         rounds = curve.accuracy.shape[1]
         after = "in one round" if rounds == 1 else f"after {rounds} rounds"
         bytes_ = "" if curve.bytes_so_far is None else f" and {human_bytes(float(curve.bytes_so_far[-1]))}"

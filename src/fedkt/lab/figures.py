@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.lab.names import colour_of, name_of
-from fedkt.lab.svg import BLUE, GRID, ORANGE, QUIET, Picture, shortened
+from fedkt.lab.svg import BLUE, GRID, ORANGE, QUIET, WIDTH, Picture, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from fedkt.lab.results import Summary
     from fedkt.report import Report
-
-WIDTH = 8.0
-"""Inches; one inch is 72 units of the SVG."""
 
 
 def accuracy_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> Picture:
@@ -62,7 +59,7 @@ def draw_bars(summaries: Sequence[Summary], reports: Sequence[Report]) -> Figure
     ):
         draw_accuracies(axes, summaries, reports, measure)
         axes.set_title(title)
-    left.set_yticks(range(len(summaries)), [shortened(name_of(each.algorithm), 28) for each in summaries])
+    left.set_yticks(range(len(summaries)), [shorten(name_of(each.algorithm), 28) for each in summaries])
     left.set_ylim(max(len(summaries), 1) - 0.45, -0.65)
     return figure
 

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedkt.algorithms import ALGORITHMS
-from fedkt.algorithms.card import Card
+from fedkt.algorithms.card import BOTH_WAYS, Card
+from fedkt.federation import Algorithm
 from fedkt.lab.svg import GREEN, PALETTE, PURPLE, RED, SKY
 
 
-def kind(algorithm: str) -> str:
-    """The algorithm without the settings that a page adds to its name."""
-    return algorithm.partition(" ")[0]
-
-
-def card_of(algorithm: str) -> Card | None:
-    """The algorithm's card; None for one that is not in the catalogue."""
-    return ALGORITHMS.get(kind(algorithm))
+def card_of(algorithm: str) -> Card:
+    """The algorithm's card; what is not in the catalogue is taken to send a model of some size both ways."""
+    name = algorithm.partition(" ")[0]
+    return ALGORITHMS.get(name) or Card(name, name, "", Algorithm, traffic=replace(BOTH_WAYS, broadcasts=None))
 
 
 def name_of(algorithm: str) -> str:
-    """An algorithm as it is written in text."""
-    first, space, rest = algorithm.partition(" ")
-    card = card_of(algorithm)
-    return (first if card is None else card.title) + space + rest
-
-
-def summary_of(algorithm: str) -> str:
-    """What it is, in a line; empty for one that is not in the catalogue."""
-    card = card_of(algorithm)
-    return "" if card is None else card.summary
+    """An algorithm as it is written in text, with the settings that a page has added to its name."""
+    _, space, settings = algorithm.partition(" ")
+    return card_of(algorithm).title + space + settings
 
 
 def rival_of(algorithm: str) -> str:
     """What a sentence says that a result is better or worse than."""
-    card = card_of(algorithm)
-    return name_of(algorithm) if card is None or not card.rival else card.rival
+    return card_of(algorithm).rival or name_of(algorithm)
 
 
 def colour_of(algorithm: str, place: int) -> str:
     """Its colour; one that is not in the catalogue gets one by its place."""
     card = card_of(algorithm)
-    return [SKY, RED, GREEN, PURPLE][place % 4] if card is None else PALETTE[card.colour]
+    return PALETTE[card.colour] if card.name in ALGORITHMS else [SKY, RED, GREEN, PURPLE][place % 4]
 
 
 def marker_of(algorithm: str) -> str:
     """Its shape, so that lines are told apart without their colours."""
-    card = card_of(algorithm)
-    return "*" if card is None or card.marker is None else card.marker
+    return card_of(algorithm).marker or "*"

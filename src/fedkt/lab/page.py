@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from fedkt.lab.figures import accuracy_bars, vote_histograms
 from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.headline import headline
 from fedkt.lab.html import page_template
-from fedkt.lab.names import name_of, summary_of
+from fedkt.lab.names import card_of, name_of
 from fedkt.lab.results import summarise
 from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
@@ -28,30 +27,6 @@ PARTITIONS_IN_WORDS = {
     "even": "rows dealt out evenly at random",
     "column": "by the dataset's column of party names",
 }
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """Everything about the runs on the same rows: what a page shows under one heading."""
-
-    heading: str
-    headline: list[str]
-    table: Grid
-    bars: str
-    votes: str
-    votes_of: str
-    curves: str
-    traffic: Grid
-    model_size: str
-    """M in words, empty where it is not known."""
-    reach: Grid
-    settings: list[tuple[str, str]]
-    privacy: list[str]
-    weights: list[str]
-    """Of the parties in a vote of experts, by run."""
-    notes: list[tuple[str, str]]
-    runs: Grid
-    seeds: int
 
 
 def write_page(path: Path, reports: Sequence[Report], *, title: str, partition_svg: str | None = None) -> None:
@@ -79,7 +54,7 @@ def render_page(reports: Sequence[Report], *, title: str, partition_svg: str | N
     )
 
 
-def chapters(reports: Sequence[Report]) -> list[Chapter]:
+def chapters(reports: Sequence[Report]) -> list[dict[str, Any]]:
     """The reports grouped by what was learned from: accuracies on different rows are not to be compared."""
     groups: dict[tuple[Any, ...], list[Report]] = {}
     for report in reports:
@@ -88,34 +63,35 @@ def chapters(reports: Sequence[Report]) -> list[Chapter]:
     return [chapter(with_settings_in_names(group), number) for number, group in enumerate(groups.values())]
 
 
-def chapter(reports: Sequence[Report], number: int) -> Chapter:
-    """Chapter `number` of the page."""
+def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
+    """What the page shows under heading `number`: everything about the runs on the same rows."""
     measured = [report for report in reports if report.accuracy is not None and report.balanced_accuracy is not None]
     scores = {summary.algorithm: summary for summary in summarise(measured)}
     votes = pooled_votes(reports)
+    model = model_bytes(reports)
     first = reports[0]
-    return Chapter(
-        heading=f"{first.dataset}, {with_noun(first.parties, 'party', 'parties')}, model {first.model}",
-        headline=headline(first, scores, measured),
-        table=summary_table(reports),
-        bars=accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
-        votes=vote_histograms(votes).svg(f"c{number}") if votes else "",
-        votes_of=str(votes.get("of", "")),
-        curves=accuracy_curves(measured).svg(f"c{number}") if any(run.history for run in measured) else "",
-        traffic=with_capitals(traffic_table(reports, name_of)),
-        model_size="" if (one := model_bytes(reports)) is None else human_bytes(one),
-        reach=with_capitals(reach_table(measured, name_of)),
-        settings=settings(reports),
-        privacy=list(dict.fromkeys(report.privacy for report in reports)),
-        weights=[
+    return {
+        "heading": f"{first.dataset}, {with_noun(first.parties, 'party', 'parties')}, model {first.model}",
+        "headline": headline(first, scores, measured),
+        "table": summary_table(reports),
+        "bars": accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
+        "votes": vote_histograms(votes).svg(f"c{number}") if votes else "",
+        "votes_of": votes.get("of", ""),
+        "curves": accuracy_curves(measured).svg(f"c{number}") if any(run.history for run in measured) else "",
+        "traffic": with_capitals(traffic_table(reports, name_of)),
+        "model_size": "" if model is None else human_bytes(model),
+        "reach": with_capitals(reach_table(measured, name_of)),
+        "settings": settings(reports),
+        "privacy": list(dict.fromkeys(report.privacy for report in reports)),
+        "weights": [
             f"{name_of(report.algorithm)}, seed {report.seed}. {weights_in_words(report)}"
             for report in reports
             if "weights" in report.votes
         ],
-        notes=notes_once(reports),
-        runs=runs_table(reports),
-        seeds=len({report.seed for report in reports}),
-    )
+        "notes": notes_once(reports),
+        "runs": runs_table(reports),
+        "seeds": len({report.seed for report in reports}),
+    }
 
 
 def with_capitals(table: Grid) -> Grid:
@@ -138,30 +114,20 @@ def with_settings_in_names(reports: Sequence[Report]) -> list[Report]:
 
 def summary_table(reports: Sequence[Report]) -> Grid:
     """A line for each algorithm over its seeds."""
-    lines: list[list[str | GridCell]] = []
-    for each in summarise(reports):
-        several = len(each.seeds) > 1
-        lines.append(
+    measures = ("accuracy", "balanced_accuracy", "label_accuracy")
+    return Grid(
+        ["Algorithm", "Accuracy", "Balanced\naccuracy", "Public rows\nlabelled right", "Bytes\nsent", "Time", "Seeds"],
+        [
             [
-                GridCell(name_of(each.algorithm), summary_of(each.algorithm)),
-                with_spread(each.accuracy, several),
-                with_spread(each.balanced_accuracy, several),
-                with_spread(each.label_accuracy, several),
+                GridCell(name_of(each.algorithm), card_of(each.algorithm).summary),
+                *(with_spread(getattr(each, measure), len(each.seeds) > 1) for measure in measures),
                 human_bytes(each.bytes_sent),
                 human_seconds(each.seconds),
                 seeds_in_words(each.seeds),
             ]
-        )
-    head = [
-        "Algorithm",
-        "Accuracy",
-        "Balanced\naccuracy",
-        "Public rows\nlabelled right",
-        "Bytes\nsent",
-        "Time",
-        "Seeds",
-    ]
-    return Grid(head, lines)
+            for each in summarise(reports)
+        ],
+    )
 
 
 def runs_table(reports: Sequence[Report]) -> Grid:
@@ -172,9 +138,7 @@ def runs_table(reports: Sequence[Report]) -> Grid:
             [
                 name_of(run.algorithm),
                 "–" if run.seed is None else str(run.seed),
-                percent(run.accuracy),
-                percent(run.balanced_accuracy),
-                percent(run.label_accuracy),
+                *map(percent, (run.accuracy, run.balanced_accuracy, run.label_accuracy)),
                 human_bytes(run.bytes_sent),
                 human_seconds(run.seconds),
                 human_seconds(run.cpu_seconds),
@@ -189,19 +153,15 @@ def pooled_votes(reports: Sequence[Report]) -> dict[str, Any]:
 
     At other levels the votes are what the noise protects, so nothing of them is shown.
     """
-    counted = [
-        report for report in reports if report.level == "L0" and report.votes.get("agreement_histogram") is not None
-    ]
-    if not counted:
+    runs = [run for run in reports if run.level == "L0" and run.votes.get("agreement_histogram") is not None]
+    if not runs:
         return {}
-    total: dict[str, Any] = {
-        "of": f"{with_noun(len(counted), 'run', 'runs')} of {name_of(counted[0].algorithm)} at level L0"
+    histograms = ("agreement_histogram", "abstention_histogram")
+    return {
+        "of": f"{with_noun(len(runs), 'run', 'runs')} of {name_of(runs[0].algorithm)} at level L0",
+        **{name: [sum(each) for each in zip(*(run.votes[name] for run in runs), strict=True)] for name in histograms},
+        **{name: sum(int(run.votes.get(name, 0)) for run in runs) for name in ("unlabelled", "ties")},
     }
-    for name in ("agreement_histogram", "abstention_histogram"):
-        total[name] = [sum(heights) for heights in zip(*(report.votes[name] for report in counted), strict=True)]
-    for name in ("unlabelled", "ties"):
-        total[name] = sum(int(report.votes.get(name, 0)) for report in counted)
-    return total
 
 
 def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
@@ -233,12 +193,12 @@ def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
 
 def notes_once(reports: Sequence[Report]) -> list[tuple[str, str]]:
     """Every note once, with the runs that wrote it."""
-    found: dict[str, Counter[str]] = {}
+    runs_by_note: dict[str, dict[str, None]] = {}
     for report in reports:
         run = name_of(report.algorithm) if report.seed is None else f"{name_of(report.algorithm)}, seed {report.seed}"
         for note in report.notes:
-            found.setdefault(note, Counter())[run] += 1
+            runs_by_note.setdefault(note, {})[run] = None
     return [
-        (note, next(iter(runs)) if len(runs) == 1 else f"{len(runs)} runs, first {next(iter(runs))}")
-        for note, runs in found.items()
+        (note, first if not others else f"{1 + len(others)} runs, first {first}")
+        for note, (first, *others) in runs_by_note.items()
     ]

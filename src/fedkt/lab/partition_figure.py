@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.figures import WIDTH
-from fedkt.lab.svg import BLUE, GRID, QUIET, Picture, shortened
+from fedkt.lab.svg import BLUE, GRID, QUIET, WIDTH, Picture, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +65,7 @@ def draw_partition(names: Sequence[str], counts: NDArray[np.int64], classes: Seq
     tall = min(max(min(room, 42.0), 16.0), 640.0 / n_classes)
     # Where parties stand close, large bubbles may overlap: they are few, and the small ones stay visible.
     widest = min(1.7 * room, tall, 38.0) * 0.96
-    shared, labels = without_shared_word([shortened(name) for name in names])
+    shared, labels = without_shared_word([shorten(name) for name in names])
     longest = max(len(label) for label in labels)
     plain = longest * 5.6 < room
     foot = 20.0 if plain else 10 + longest * 5.2
@@ -82,7 +81,7 @@ def draw_partition(names: Sequence[str], counts: NDArray[np.int64], classes: Seq
         ticks = np.arange(0, len(part), every)
         axes.set_xticks(ticks, [labels[first + tick] for tick in ticks], rotation=0 if plain else 90)
         rows = np.arange(0, n_classes, max(1, math.ceil(10.0 / tall)))
-        axes.set_yticks(rows, [shortened(str(classes[row]), 14) for row in rows])
+        axes.set_yticks(rows, [shorten(str(classes[row]), 14) for row in rows])
         axes.grid(color=GRID, linewidth=0.6)
         axes.tick_params(length=0, labelsize=9 if room > 20 else 7.5)
         axes.spines[:].set_visible(False)
@@ -112,11 +111,10 @@ def write_counts(axes: Axes, counts: NDArray[np.int64], most: int, widest: float
         if across > 4.6 * len(label) + 5:
             axes.text(column, row, label, ha="center", va="center", fontsize=7.5)
         else:
-            beside = (across / 2 + 2.5, 0)
             axes.annotate(
                 label,
                 (column, row),
-                beside,
+                (across / 2 + 2.5, 0),
                 textcoords="offset points",
                 va="center_baseline",
                 fontsize=7.5,
@@ -157,8 +155,8 @@ def describe_partition(names: Sequence[str], counts: NDArray[np.int64], classes:
     few, many = int(per_party.argmin()), int(per_party.argmax())
     return (
         f"{len(names)} parties, {len(classes)} classes, {int(per_party.sum()):,} rows. "
-        f"Fewest rows: {shortened(names[few])} with {per_party[few]:,}; "
-        f"most: {shortened(names[many])} with {per_party[many]:,}. "
+        f"Fewest rows: {shorten(names[few])} with {per_party[few]:,}; "
+        f"most: {shorten(names[many])} with {per_party[many]:,}. "
         f"Parties without any row of some class: {missing}."
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedkt.errors import DataError
-from fedkt.lab.setting import said
+from fedkt.lab.setting import setting_key
 from fedkt.report import Report, mean_and_spread
 from fedkt.system.files import name_in_errors
 from fedkt.system.locks import once_free
@@ -21,7 +21,7 @@ def stored(results: Path | None) -> dict[str, Report]:
     """The reports in a results file, by setting; a last line cut off by a kill is not counted."""
     if results is None or not results.exists():
         return {}
-    found: dict[str, Report] = {}
+    reports: dict[str, Report] = {}
     lines = results.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -29,13 +29,13 @@ def stored(results: Path | None) -> dict[str, Report]:
         try:
             entry = json.loads(line)
             report = read_report(entry["report"])
-            found[said(entry["setting"])] = report
+            reports[setting_key(entry["setting"])] = report
         except (ValueError, KeyError, TypeError) as reason:
             if number < len(lines):
                 raise DataError(
                     f"Line {number} of {results} is not a stored result ({reason}). Move the file away and run again."
                 ) from reason
-    return found
+    return reports
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -90,11 +90,10 @@ class Summary:
 
 def summarise(reports: Sequence[Report]) -> list[Summary]:
     """Mean and spread per algorithm, in the order the algorithms first appear."""
-    found: list[Summary] = []
-    for algorithm in dict.fromkeys(report.algorithm for report in reports):
-        group = [report for report in reports if report.algorithm == algorithm]
+    summaries = []
+    for algorithm, group in by_algorithm(reports).items():
         sent = [report.bytes_sent for report in group if report.bytes_sent is not None]
-        found.append(
+        summaries.append(
             Summary(
                 algorithm,
                 tuple(report.seed or 0 for report in group),
@@ -106,7 +105,15 @@ def summarise(reports: Sequence[Report]) -> list[Summary]:
                 max((report.epsilon for report in group if report.epsilon is not None), default=None),
             )
         )
-    return found
+    return summaries
+
+
+def by_algorithm(reports: Sequence[Report]) -> dict[str, list[Report]]:
+    """The reports of each algorithm, in the order the algorithms first appear."""
+    groups: dict[str, list[Report]] = {}
+    for report in reports:
+        groups.setdefault(report.algorithm, []).append(report)
+    return groups
 
 
 def paired_points(ours: Sequence[Report], theirs: Sequence[Report]) -> list[float]:
@@ -118,11 +125,8 @@ def paired_points(ours: Sequence[Report], theirs: Sequence[Report]) -> list[floa
 
 def less_first(reports: Sequence[Report]) -> tuple[str, dict[str, list[float]]]:
     """The algorithm that comes first, and how far the others lie from it, seed by seed and in points."""
-    runs: dict[str, list[Report]] = {}
-    for report in reports:
-        runs.setdefault(report.algorithm, []).append(report)
-    (first, beside), *others = runs.items()
-    return first, {name: paired_points(group, beside) for name, group in others}
+    (first, rivals), *others = by_algorithm(reports).items()
+    return first, {name: paired_points(group, rivals) for name, group in others}
 
 
 def over_seeds(values: Sequence[float | None]) -> tuple[float, float] | None:

@@ -106,9 +106,9 @@ class Rounds:
             state = json.loads((self.folder / "reached.json").read_text(encoding="utf-8"))
             with (
                 (self.folder / f"round-{state['rounds']}.npz").open("rb") as file,
-                np.load(file, allow_pickle=False) as stored,
+                np.load(file, allow_pickle=False) as archive,
             ):
-                arrays = {name: stored[name] for name in stored.files}
+                arrays = {name: archive[name] for name in archive.files}
             figures = [RoundFigures(**each) for each in state["figures"]]
             log = state.get(LOG, {})
             earlier = RunLog(**{**log, "notes": tuple(log.get("notes", ()))})

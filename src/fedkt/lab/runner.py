@@ -1,4 +1,4 @@
-"""Run one algorithm on one drawn split."""
+"""Run one algorithm on one split, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(
     A run of several rounds that is given a `round_folder` goes on where it was killed; `forget` the folder when the
     report is safe.
     """
-    full = setting.filled()
+    full = setting.with_defaults()
     data = load_split(full, data_dir)
     parties = assemble(full, data, draw_parties(full, data), diagnostic=diagnostic is not None)
     # The parties have the rows now; a second copy of them is not needed any more.
@@ -101,27 +101,15 @@ def load_split(setting: Setting, data_dir: Path | None) -> Dataset:
 
 def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
     """The algorithm of a setting, its models trained as the setting says."""
-    return ALGORITHMS[setting.algorithm].build(
-        tuned(setting, setting.model),
-        teachers=parties,
-        partitions=setting.partitions,
-        subsets=setting.subsets,
-        level=setting.level,
-        noise=noise_for(setting, data, parties),
-        queries=setting.queries,
-        teacher=tuned(setting, setting.teacher),
-        student=tuned(setting, setting.student),
-        final=tuned(setting, setting.final),
-        rounds=setting.rounds,
-        participation=setting.participation,
-        local_epochs=setting.local_epochs,
-        distil_epochs=setting.distil_epochs,
-        mu=setting.mu,
-        learning_rate=setting.learning_rate,
-    )
+    # A field of a setting is named as the algorithms that take it name it.
+    own = {name: value for name, value in vars(setting).items() if name != "model"}
+    roles = {name: with_recipe(setting, own[name]) for name in ("teacher", "student", "final")}
+    noise = noise_for(setting, data, parties)
+    model = with_recipe(setting, setting.model)
+    return ALGORITHMS[setting.algorithm].build(model, **{**own, **roles}, teachers=parties, noise=noise)
 
 
-def tuned(setting: Setting, model: Any) -> Any:
+def with_recipe(setting: Setting, model: Any) -> Any:
     """A model that trains as long and in such steps as the setting says."""
     return trained_for(model, epochs=setting.epochs, learning_rate=setting.learning_rate)
 
@@ -183,7 +171,7 @@ def input_facts(setting: Setting, algorithm: Algorithm, data: Dataset, parties: 
         "subsets": getattr(voting, "subsets", None),
         "partition": setting.partition or "",
         "beta": setting.beta if setting.partition in ("dirichlet", "balanced") else None,
-        "epochs": epochs_of(tuned(setting, model) for model in (setting.model, *families)),
+        "epochs": epochs_of(with_recipe(setting, model) for model in (setting.model, *families)),
         "rounds": algorithm.rounds,
         "participation": algorithm.participation,
         "parties": len(parties),
@@ -271,7 +259,7 @@ def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_], *, diagn
                 name=name,
                 X=data.X[rows],
                 y=data.y[rows],
-                model=tuned(setting, families[position % len(families)] if families else None),
+                model=with_recipe(setting, families[position % len(families)] if families else None),
                 noise_seed=seed_for(setting.seed, f"{name}'s noise"),
                 diagnostic=diagnostic,
             )

@@ -40,8 +40,8 @@ def run_all(
     A method that cannot take the model is passed to `on_unsuited` and left out, and any setting that cannot be run to
     `on_refused`; without them, it is refused.
     """
-    known = stored(results)
-    wanted = [setting.filled() for setting in settings]
+    reports = stored(results)
+    full_settings = [setting.with_defaults() for setting in settings]
 
     def refuse(full: Setting, reason: ConfigurationError) -> None:
         if on_unsuited is not None and isinstance(reason, UnsuitedModel):
@@ -51,13 +51,13 @@ def run_all(
         else:
             raise reason
 
-    left = list(enumerate(wanted))
-    while left:
+    pending = list(enumerate(full_settings))
+    while pending:
         elsewhere = []
-        for number, full in left:
+        for number, full in pending:
             key = fingerprint(full)
             folder = folder_for(results, key)
-            missing = partial(needs_run, key, full, known, options.get("measure_bytes", False))
+            missing = partial(needs_run, key, full, reports, options.get("measure_bytes", False))
             # A kill between a result and the end of its rounds leaves these behind.
             if not missing() and (folder is None or not folder.exists()):
                 continue
@@ -66,22 +66,22 @@ def run_all(
                     elsewhere.append((number, full))
                     continue
                 # Another process may have made it since the file was read.
-                known.update(stored(results))
+                reports.update(stored(results))
                 if missing():
                     if on_start is not None:
                         on_start(number, full)
                     try:
-                        known[key] = run_and_keep(full, results, folder, **options)
+                        reports[key] = run_and_keep(full, results, folder, **options)
                     except ConfigurationError as reason:
                         refuse(full, reason)
-                if key in known:
+                if key in reports:
                     forget(folder)
-        if len(elsewhere) == len(left):
+        if len(elsewhere) == len(pending):
             if on_wait is not None:
-                on_wait(len(left))
+                on_wait(len(pending))
             time.sleep(PAUSE)
-        left = elsewhere
-    return [known[key] for key in map(fingerprint, wanted) if key in known]
+        pending = elsewhere
+    return [reports[key] for key in map(fingerprint, full_settings) if key in reports]
 
 
 def run_and_keep(full: Setting, results: Path | None, folder: Path | None, **options: Any) -> Report:
@@ -92,10 +92,10 @@ def run_and_keep(full: Setting, results: Path | None, folder: Path | None, **opt
     return report
 
 
-def needs_run(key: str, full: Setting, known: dict[str, Report], measure_bytes: bool) -> bool:
+def needs_run(key: str, full: Setting, reports: dict[str, Report], measure_bytes: bool) -> bool:
     """Whether this run is yet to be made, or to be made again because nobody measured what it sends."""
-    there = known.get(key)
-    return there is None or (measure_bytes and there.bytes_sent is None and full.algorithm.startswith("fedkt"))
+    report = reports.get(key)
+    return report is None or (measure_bytes and report.bytes_sent is None and full.algorithm.startswith("fedkt"))
 
 
 @contextmanager

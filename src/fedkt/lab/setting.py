@@ -48,7 +48,7 @@ class Setting:
     learning_rate: float | None = None
     """Of neural networks, and of SCAFFOLD's own steps; None is the method's default."""
     rounds: int | None = None
-    """Of the methods that have rounds; None is one (fedkt-prox: two)."""
+    """Of the methods that have rounds; None is the method's default."""
     participation: float = 1.0
     """The share of the parties drawn for each round."""
     distil_epochs: int | None = None
@@ -60,7 +60,7 @@ class Setting:
     mu: float | None = None
     """The proximal term of FedProx and FedKT-Prox."""
 
-    def filled(self) -> Setting:
+    def with_defaults(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
         if self.dataset not in DATASETS:
             raise ConfigurationError(f"There is no dataset {self.dataset!r}. Choose one of: {', '.join(DATASETS)}.")
@@ -68,23 +68,23 @@ class Setting:
             raise ConfigurationError(
                 f"There is no algorithm {self.algorithm!r}. Choose one of: {', '.join(ALGORITHMS)}."
             )
-        about = DATASETS[self.dataset]
-        partition = self.partition or about.partition
+        dataset = DATASETS[self.dataset]
+        partition = self.partition or dataset.partition
         if partition not in PARTITIONERS:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
         if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
             raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
         card = ALGORITHMS[self.algorithm]
         if self.party_models and not card.party_models:
-            able = ", ".join(each.name for each in ALGORITHMS.values() if each.party_models)
+            names = ", ".join(each.name for each in ALGORITHMS.values() if each.party_models)
             raise ConfigurationError(
-                f"Algorithm {self.algorithm!r} uses one model for all; these take --party-models: {able}."
+                f"Algorithm {self.algorithm!r} uses one model for all; these take --party-models: {names}."
             )
         if self.level != "L0" and "level" not in card.takes:
-            able = ", ".join(
+            names = ", ".join(
                 each.name for each in ALGORITHMS.values() if each.voting and self.level in each.voting.levels
             )
-            raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; at {self.level}: {able}.")
+            raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; at {self.level}: {names}.")
         if card.one_shot and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
         if not 0 < self.public_share <= 1:
@@ -100,21 +100,16 @@ class Setting:
             )
         voting = card.voting or Consistent()
 
-        def taken(name: str, otherwise: Any = None) -> Any:
-            # What a method does not look at is no part of its setting: it would be run again for nothing.
-            return getattr(self, name) if name in card.takes else otherwise
-
+        # What a method does not look at is no part of its setting: it would be run again for nothing.
+        idle: dict[str, Any] = {"local_epochs": None, "distil_epochs": None, "mu": None, "participation": 1.0}
         return replace(
             self,
-            model=self.model or about.model,
-            parties=self.parties if self.parties is not None or partition == "column" else about.n_parties,
+            model=self.model or dataset.model,
+            parties=self.parties if self.parties is not None or partition == "column" else dataset.n_parties,
             partition=partition,
-            local_epochs=taken("local_epochs"),
-            distil_epochs=taken("distil_epochs"),
-            mu=taken("mu"),
-            participation=taken("participation", 1.0),
             partitions=self._shape("partitions", voting),
             subsets=self._shape("subsets", voting),
+            **{name: default for name, default in idle.items() if name not in card.takes},
         )
 
     def _shape(self, name: str, voting: Voting) -> int:
@@ -128,12 +123,12 @@ DEFAULTS = json.loads(json.dumps(asdict(Setting(""))))
 
 def fingerprint(setting: Setting) -> str:
     """What decides whether a stored result is the one asked for."""
-    return said(asdict(setting))
+    return setting_key(asdict(setting))
 
 
-def said(setting: dict[str, Any]) -> str:
+def setting_key(setting: dict[str, Any]) -> str:
     """The part of a setting that is not the default: a field added later does not make old results strangers."""
     plain = json.loads(json.dumps(setting))
     # In words, because 1 row and a share of 1.0 are equal as numbers.
-    changed = {name: value for name, value in plain.items() if json.dumps(value) != json.dumps(DEFAULTS.get(name))}
-    return json.dumps(changed, sort_keys=True)
+    changes = {name: value for name, value in plain.items() if json.dumps(value) != json.dumps(DEFAULTS.get(name))}
+    return json.dumps(changes, sort_keys=True)

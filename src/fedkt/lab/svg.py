@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette, told apart with every common kind of colour vision and when printed in grey.
 BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00"
 INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
+WIDTH = 8.0
+"""Inches of a picture; one inch is 72 units of the SVG."""
 PALETTE = {
     "blue": BLUE,
     "sky": SKY,
@@ -57,7 +59,7 @@ STYLE: dict[str, Any] = {
 }
 
 
-def shortened(text: str, most: int = 18) -> str:
+def shorten(text: str, most: int = 18) -> str:
     """The text as a label: printable, on one line, not longer than `most`."""
     line = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return line if len(line) <= most else line[: most - 1] + "…"
@@ -77,7 +79,7 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def as_svg(figure: Figure, title: str, description: str) -> str:
+def as_svg(figure: Figure, title: str, description: str, suffix: str) -> str:
     """The figure as one described `<svg>` element whose ids clash with no other figure's on the page."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
@@ -86,22 +88,22 @@ def as_svg(figure: Figure, title: str, description: str) -> str:
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # Inside a page this sheet would style everything, so its two rules move to the element itself.
     svg = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)
-    mark = "f" + hashlib.sha256((title + description + svg).encode()).hexdigest()[:8]
+    prefix = "f" + hashlib.sha256((title + description + svg).encode()).hexdigest()[:8] + suffix
 
-    def own(tag: re.Match[str]) -> str:
-        text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", tag.group())
+    def with_own_ids(tag: re.Match[str]) -> str:
+        text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", tag.group())
         text = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", text)
         return re.sub(r' font-family: [^;"]*;| transform="rotate\(-?0 [^)]*\)"', "", text)
 
     # Only inside tags: a party may be called id="x".
-    svg = re.sub(r"<[^<>]+>", own, svg)
+    svg = re.sub(r"<[^<>]+>", with_own_ids, svg)
     opening = svg[: svg.index(">")]
     opening = re.sub(r'\s(width|height|version|xmlns:xlink)="[^"]*"', "", opening)
     svg = svg[svg.index(">") + 1 :].replace("xlink:href=", "href=")
     return (
-        f'{opening} role="img" aria-labelledby="{mark}-title {mark}-desc" font-family="system-ui, \'DejaVu Sans\', '
-        f'Arial, sans-serif" stroke-linejoin="round"><title id="{mark}-title">{escape(title)}</title>'
-        f'<desc id="{mark}-desc">{escape(description)}</desc>{svg}'
+        f'{opening} role="img" aria-labelledby="{prefix}-title {prefix}-desc" font-family="system-ui, \'DejaVu Sans\', '
+        f'Arial, sans-serif" stroke-linejoin="round"><title id="{prefix}-title">{escape(title)}</title>'
+        f'<desc id="{prefix}-desc">{escape(description)}</desc>{svg}'
     )
 
 
@@ -126,9 +128,7 @@ class Picture:
     def svg(self, suffix: str = "") -> str:
         """One `<svg>` element; with a suffix its ids are its own on a page that shows the same picture twice."""
         with drawing():
-            svg = as_svg(self.draw(), self.title, self.words)
-        found = re.search(r'aria-labelledby="(f[0-9a-f]{8})-title', svg)
-        return svg.replace(found.group(1), found.group(1) + suffix) if found and suffix else svg
+            return as_svg(self.draw(), self.title, self.words, suffix)
 
     def save(self, path: Path) -> None:
         """Write it as the kind of file the name ends in, byte for byte the same for the same numbers."""
@@ -137,8 +137,8 @@ class Picture:
             write_atomically(path, b'<?xml version="1.0" encoding="utf-8"?>\n' + self.svg().encode())
             return
         # Without these a picture of the same numbers would differ from one day, and one machine, to the next.
-        undated = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
+        metadata = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
         buffer = io.BytesIO()
         with drawing():
-            self.draw().savefig(buffer, format=kind, dpi=160, metadata=undated)
+            self.draw().savefig(buffer, format=kind, dpi=160, metadata=metadata)
         write_atomically(path, buffer.getvalue())

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fedkt.lab.grid import Grid, GridCell
-from fedkt.lab.traffic import TRAFFIC_HEAD, curves, reach_cells, targets, traffic, traffic_cells, worth_showing
+from fedkt.lab.traffic import curves, reach_cells, targets, traffic, worth_showing
+from fedkt.lab.words import human_bytes
 from fedkt.report import Report, mean_and_spread
 
 
 def traffic_table(reports: Sequence[Report], name: Callable[[str], str] = str) -> Grid:
     """Bytes measured beside the formulas; without lines where there is nothing to set side by side."""
     return Grid(
-        TRAFFIC_HEAD,
-        traffic_cells(traffic(reports), name) if worth_showing(reports) else [],
+        ("algorithm", "rounds", "sent", "received", "total", "formula", "gives"),
+        [
+            [
+                name(each.algorithm),
+                str(each.rounds),
+                *(human_bytes(count) for count in (each.sent, each.received, each.total)),
+                each.formula,
+                human_bytes(each.formula_bytes),
+            ]
+            for each in (traffic(reports) if worth_showing(reports) else ())
+        ],
         "Bytes of all parties and rounds, measured on the packed messages",
         words=("formula",),
     )
@@ -23,13 +33,13 @@ def reach_table(reports: Sequence[Report], name: Callable[[str], str] = str) -> 
     """First round · megabytes to the same accuracies; without lines where no method has rounds."""
     if not any(report.history for report in reports):
         return Grid([], [])
-    found = curves(reports)
-    wanted = targets(found)
+    series = curves(reports)
+    columns = targets(series)
     return Grid(
-        ["algorithm", "best %", *(f"{100 * each.accuracy:.1f} %" for each in wanted)],
-        [[name(algorithm), *cells] for algorithm, *cells in reach_cells(found, wanted)],
+        ["algorithm", "best %", *(f"{100 * each.accuracy:.1f} %" for each in columns)],
+        [[name(algorithm), *cells] for algorithm, *cells in reach_cells(series, columns)],
         "First round to reach an accuracy · megabytes until then (–: never, ?: not measured)",
-        "; ".join(f"{100 * each.accuracy:.1f} % is {each.why(name)}" for each in wanted) + ".",
+        "; ".join(f"{100 * each.accuracy:.1f} % is {each.why(name)}" for each in columns) + ".",
     )
 
 

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms.card import BOTH_WAYS, Traffic
+from fedkt.algorithms.card import Traffic
 from fedkt.lab.names import card_of
-from fedkt.lab.words import human_bytes, megabytes
+from fedkt.lab.results import by_algorithm
+from fedkt.lab.words import megabytes
 
 if TYPE_CHECKING:
     from fedkt.report import Report
 
 OF_THE_BEST = (0.80, 0.85, 0.90)
 """Targets as shares of the best accuracy reached."""
+NOTHING = Traffic("0", lambda s, r: 0)
+"""Of methods whose card has no traffic."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class TrafficRow:
     """By the parties."""
     formula: str
     """In n parties, s students a party, r rounds, and M bytes of one model."""
-    predicted: float | None
+    formula_bytes: float | None
     """What the formula gives; None where M or s is not known."""
 
     @property
@@ -44,22 +47,18 @@ class TrafficRow:
 def traffic(reports: Sequence[Report]) -> list[TrafficRow]:
     """One line for every algorithm that sends something, in the order of the reports."""
     model = model_bytes(reports)
-    found = []
-    for algorithm in dict.fromkeys(report.algorithm for report in reports):
-        if not communicates(algorithm):
-            continue
-        group = [report for report in reports if report.algorithm == algorithm]
-        found.append(
-            TrafficRow(
-                algorithm,
-                group[0].rounds,
-                mean_of([report.bytes_sent for report in group]),
-                mean_of([received_by(report) for report in group]),
-                traffic_of(algorithm).formula,
-                mean_of([predicted(report, model) for report in group]),
-            )
+    return [
+        TrafficRow(
+            algorithm,
+            group[0].rounds,
+            mean_of([report.bytes_sent for report in group]),
+            mean_of([bytes_received(report) for report in group]),
+            traffic_of(algorithm).formula,
+            mean_of([formula_bytes(report, model) for report in group]),
         )
-    return found
+        for algorithm, group in by_algorithm(reports).items()
+        if communicates(algorithm)
+    ]
 
 
 def worth_showing(reports: Sequence[Report]) -> bool:
@@ -72,27 +71,26 @@ def model_bytes(reports: Sequence[Report]) -> float | None:
     """M: one packed model as a server sends it to one party, from the bytes measured; None where none was sent."""
     measured = []
     for report in reports:
-        card = card_of(report.algorithm)
-        broadcasts = card.traffic.broadcasts if card is not None and card.traffic is not None else None
+        broadcasts = traffic_of(report.algorithm).broadcasts
         if broadcasts is not None and report.bytes_received and broadcasts(report.rounds):
-            measured.append(report.bytes_received / (taking_part(report) * broadcasts(report.rounds)))
+            measured.append(report.bytes_received / (parties_per_round(report) * broadcasts(report.rounds)))
     return mean_of(measured)
 
 
-def predicted(report: Report, model: float | None) -> float | None:
+def formula_bytes(report: Report, model: float | None) -> float | None:
     """What the formula gives for a run, with M bytes a model."""
-    found = traffic_of(report.algorithm)
-    if model is None or (report.partitions is None and "s" in found.formula):
+    wire = traffic_of(report.algorithm)
+    if model is None or (report.partitions is None and "s" in wire.formula):
         return None
-    return taking_part(report) * model * found.models(report.partitions or 0, report.rounds)
+    return parties_per_round(report) * model * wire.models(report.partitions or 0, report.rounds)
 
 
-def taking_part(report: Report) -> int:
-    """The parties of one round."""
+def parties_per_round(report: Report) -> int:
+    """How many parties take part in one round."""
     return max(1, round(report.participation * report.parties))
 
 
-def received_by(report: Report) -> int | None:
+def bytes_received(report: Report) -> int | None:
     """The bytes the parties received: none where the only round begins at the parties."""
     one_way = traffic_of(report.algorithm).one_way
     return 0 if report.bytes_received is None and one_way else report.bytes_received
@@ -123,6 +121,11 @@ class Curve:
         """Whether there is one point only."""
         return len(self.mean) == 1
 
+    @property
+    def millions(self) -> NDArray[np.float64] | None:
+        """The same bytes in megabytes, for a picture; None also where nothing travels."""
+        return None if self.bytes_so_far is None or not communicates(self.algorithm) else self.bytes_so_far / 1e6
+
     def reaches(self, target: float) -> tuple[int, float | None] | None:
         """The first round whose mean accuracy is at least the target and the bytes until then; None for never."""
         rounds = np.flatnonzero(self.mean >= target - 1e-9)
@@ -134,25 +137,23 @@ class Curve:
 
 def curves(reports: Sequence[Report]) -> list[Curve]:
     """The curve of each algorithm, in the order of the reports."""
-    found = []
-    for algorithm in dict.fromkeys(report.algorithm for report in reports):
-        histories = [history(each) for each in reports if each.algorithm == algorithm and each.accuracy is not None]
-        if not histories:
-            continue
+    series = []
+    for algorithm, group in by_algorithm([each for each in reports if each.accuracy is not None]).items():
+        histories = [history(report) for report in group]
         # Seeds of different length have as many rounds in common as the shortest has.
         rounds = min(len(each) for each in histories)
         accuracy = np.array([[point["accuracy"] for point in each[:rounds]] for each in histories], dtype=np.float64)
         both_ways = [[total(point) for point in each[:rounds]] for each in histories]
         measured = all(count is not None for each in both_ways for count in each)
         so_far = np.cumsum(np.array(both_ways, dtype=np.float64), axis=1).mean(axis=0) if measured else None
-        found.append(Curve(algorithm, accuracy, so_far))
-    return found
+        series.append(Curve(algorithm, accuracy, so_far))
+    return series
 
 
 def history(report: Report) -> Sequence[dict[str, Any]]:
     """The rounds of a run, or its result as those of a single round."""
     return report.history or (
-        {"accuracy": report.accuracy, "sent": report.bytes_sent, "received": received_by(report)},
+        {"accuracy": report.accuracy, "sent": report.bytes_sent, "received": bytes_received(report)},
     )
 
 
@@ -176,64 +177,44 @@ class Target:
         return f"{part}the best of {name(self.of)}"
 
 
-def targets(found: Sequence[Curve]) -> list[Target]:
+def targets(series: Sequence[Curve]) -> list[Target]:
     """The best accuracy of the weakest method that communicates, and shares of the best one, from low to high."""
-    bests = {curve.algorithm: float(curve.mean.max()) for curve in found if communicates(curve.algorithm)}
+    bests = {curve.algorithm: float(curve.mean.max()) for curve in series if communicates(curve.algorithm)}
     if not bests:
         return []
     weakest, strongest = min(bests, key=bests.__getitem__), max(bests, key=bests.__getitem__)
-    chosen = [Target(bests[weakest], weakest)]
-    chosen += [Target(share * bests[strongest], strongest, share) for share in OF_THE_BEST]
-    return sorted(chosen, key=lambda each: each.accuracy)
+    shares = [Target(share * bests[strongest], strongest, share) for share in OF_THE_BEST]
+    return sorted([Target(bests[weakest], weakest), *shares], key=lambda each: each.accuracy)
 
 
-def reach_cells(found: Sequence[Curve], wanted: Sequence[Target]) -> list[list[str]]:
+def reach_cells(series: Sequence[Curve], columns: Sequence[Target]) -> list[list[str]]:
     """For every method that communicates: its name, its best accuracy in percent, and what each target costs."""
     return [
-        [curve.algorithm, f"{100 * curve.mean.max():.1f}", *(cost(curve.reaches(each.accuracy)) for each in wanted)]
-        for curve in found
+        [curve.algorithm, f"{100 * curve.mean.max():.1f}", *(cost(curve.reaches(each.accuracy)) for each in columns)]
+        for curve in series
         if communicates(curve.algorithm)
     ]
 
 
-def cost(reached: tuple[int, float | None] | None) -> str:
+def cost(reach: tuple[int, float | None] | None) -> str:
     """Rounds and megabytes, a dash for never, a question mark where bytes were not measured."""
-    if reached is None:
+    if reach is None:
         return "–"
-    rounds, count = reached
+    rounds, count = reach
     return f"{rounds} · {'?' if count is None else megabytes(count)}"
 
 
-def traffic_cells(lines: Sequence[TrafficRow], name: Callable[[str], str] = str) -> list[list[str]]:
-    """The traffic in words: algorithm, rounds, sent, received, total, formula, what it gives."""
-    return [
-        [
-            name(each.algorithm),
-            str(each.rounds),
-            *(human_bytes(count) for count in (each.sent, each.received, each.total)),
-            each.formula,
-            human_bytes(each.predicted),
-        ]
-        for each in lines
-    ]
-
-
-TRAFFIC_HEAD = ("algorithm", "rounds", "sent", "received", "total", "formula", "gives")
-
-
 def communicates(algorithm: str) -> bool:
-    """Whether anything of it travels; what is not in the catalogue is taken to."""
-    card = card_of(algorithm)
-    return card is None or card.traffic is not None
+    """Whether anything of it travels."""
+    return card_of(algorithm).traffic is not None
 
 
 def traffic_of(algorithm: str) -> Traffic:
-    """What crosses the wire; of what is not in the catalogue, a model both ways in every round."""
-    card = card_of(algorithm)
-    return card.traffic if card is not None and card.traffic is not None else BOTH_WAYS
+    """What crosses the wire."""
+    return card_of(algorithm).traffic or NOTHING
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
     """The mean, None where one is missing."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known and len(known) == len(values) else None
+    measured = [value for value in values if value is not None]
+    return float(np.mean(measured)) if measured and len(measured) == len(values) else None

@@ -1,4 +1,4 @@
-"""`fedkt privacy plot`: what asking costs, as a picture."""
+"""`fedkt privacy plot`: what scenario costs, as a picture."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ def plot(
       fedkt privacy plot -o privacy.png --voters 25 --margin 10 --queries-up-to 200
     """
     from fedkt.cli.output import print_json, progress_bar, stdout
-    from fedkt.errors import ConfigurationError
-    from fedkt.lab.privacy_figures import Asking, price_lines, save_cost
+    from fedkt.lab.privacy_figures import CostScenario, check_cost_file, price_lines, save_cost
 
-    if output.suffix.lower() not in (".svg", ".png", ".html"):
-        raise ConfigurationError(f"The picture can be .svg, .png or .html, got {output.name!r}. Choose one of these.")
+    check_cost_file(output)
     whom = words.unit_of(unit)
-    asking = Asking(
+    scenario = CostScenario(
         voters=voters,
         classes=classes,
         margin=words.margin_of(margin, voters),
@@ -54,10 +52,10 @@ def plot(
         abstentions=words.abstain(abstentions, whom),
     )
     with progress_bar("pricing", quiet=as_json) as bar:
-        lines = price_lines(asking, bar)
-    save_cost(output, lines, asking)
+        lines = price_lines(scenario, bar)
+    save_cost(output, lines, scenario)
     if as_json:
-        print_json({"file": str(output), **vars(asking), "lines": [line_figures(line) for line in lines]})
+        print_json({"file": str(output), **vars(scenario), "lines": [line_figures(line) for line in lines]})
         return
     stdout.say(f"Picture: {output}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-DATA_DIR = Path(os.environ.get("FEDKT_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+DATA_DIR = Path(os.environ.get("FEDKT_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 needs_real_data = pytest.mark.skipif(
     not (DATA_DIR / "a9a.gz").is_file(), reason="the data files are not here; name their folder with FEDKT_DATA"

@@ -14,7 +14,7 @@ from fedkt.privacy.price import Release
 
 DELTA = 1e-5
 ROWS = list(
-    csv.DictReader((Path(__file__).parents[2] / "paper" / "epsilon_rows.csv").read_text(encoding="utf-8").splitlines())
+    csv.DictReader((Path(__file__).parents[3] / "paper" / "epsilon_rows.csv").read_text(encoding="utf-8").splitlines())
 )
 EXPLAINED_BY = {"DI": "paper", "DI+": "paper", "DI8": "paper-8", "PURE": "pure"}
 

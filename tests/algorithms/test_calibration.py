@@ -128,7 +128,7 @@ def test_queries_that_cannot_be_asked_are_refused(queries):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"level": "L1"}, r"Level L1 needs a noise, e\.g\. --sigma 40"),
+        ({"level": "L1"}, r"Level L1 needs a noise, e\.g\. --noise gaussian:40"),
         ({"level": "L2", "noise": "loud"}, "got 'loud'"),
         ({"level": "L0", "noise": Laplace(1)}, "L0 adds no noise"),
         ({"level": "L3", "noise": Laplace(1)}, "no privacy level 'L3'"),

@@ -221,6 +221,9 @@ def test_a_noise_with_a_parameter_of_its_own_needs_no_flag(monkeypatch):
             return {"width": self.width}
 
     monkeypatch.setitem(NOISES, "toy", Toy)
-    assert noise_choice(PrivacyOptions(noise="toy:3")) == ("toy", (("width", 3.0),))
-    assert noise_choice(PrivacyOptions(former=FormerNoiseOptions(sigma=8))) == ("gaussian", (("sigma", 8),))
-    assert noise_choice(PrivacyOptions()) == (None, ())
+    assert noise_choice(PrivacyOptions(noise="toy:3"), calibrated=False) == ("toy", (("width", 3.0),))
+    assert noise_choice(PrivacyOptions(former=FormerNoiseOptions(sigma=8)), calibrated=False) == (
+        "gaussian",
+        (("sigma", 8),),
+    )
+    assert noise_choice(PrivacyOptions(), calibrated=False) == (None, ())

@@ -133,6 +133,14 @@ class FormerNoiseOptions(ScaleOptions):
 
 
 @dataclass(frozen=True)
+class NoiseOptions:
+    """One noise, for the verbs about its price."""
+
+    noise: Annotated[str | None, typer.Option(help="{noise}, for instance gaussian:40.", metavar="NAME[:SCALE]")] = None
+    former: FormerNoiseOptions = FormerNoiseOptions()
+
+
+@dataclass(frozen=True)
 class PrivacyOptions:
     """The promise, and the noise that keeps it."""
 

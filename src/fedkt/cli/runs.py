@@ -12,26 +12,31 @@ from fedkt.cli.panels import values_of
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.cli.groups import DataOptions, PrivacyOptions, RunOptions
+    from fedkt.cli.groups import DataOptions, NoiseOptions, PrivacyOptions, RunOptions
     from fedkt.lab.setting import Setting
 
 
-def noise_choice(privacy: PrivacyOptions) -> tuple[str | None, tuple[tuple[str, float], ...]]:
-    """The mechanism and its scale that were given, by `--noise` or by the flags that came before it."""
+def noise_choice(
+    options: NoiseOptions | PrivacyOptions, *, calibrated: bool
+) -> tuple[str | None, tuple[tuple[str, float], ...]]:
+    """The mechanism and its scale that were given, by `--noise` or by the flags that came before it.
+
+    Where a scale is `calibrated`, the name of the mechanism may stand alone.
+    """
     from fedkt.cli.privacy.words import mechanism_of
     from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
 
-    mechanism, scale = privacy.former.mechanism, privacy.former.values()
-    if privacy.noise is None:
+    mechanism, scale = options.former.mechanism, options.former.values()
+    if options.noise is None:
         return (mechanism_of(mechanism, scale) if scale else mechanism), tuple(scale.items())
     former = [*(["mechanism"] if mechanism is not None else []), *scale]
     if former:
         raise ConfigurationError(
-            f"--noise {privacy.noise} names the noise and its scale: leave {flags_of(former)} out."
+            f"--noise {options.noise} names the noise and its scale: leave {flags_of(former)} out."
         )
-    if privacy.epsilon is not None and privacy.noise in NOISES:
-        return privacy.noise, ()
-    noise = parse_noise(privacy.noise)
+    if calibrated and options.noise in NOISES:
+        return options.noise, ()
+    noise = parse_noise(options.noise)
     scale_names = dict.fromkeys(name for each in NOISES for name in parameters(each))
     # In the order of the flags, in which plans and stored results have them.
     return noise.name, tuple((name, noise.scale[name]) for name in scale_names if name in noise.scale)
@@ -79,7 +84,7 @@ def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, A
 
     values = values_of(data, run)
     values["dataset"] = with_extra_part(dataset) if data.extra else dataset
-    values["mechanism"], values["scale"] = noise_choice(run.privacy)
+    values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=run.privacy.epsilon is not None)
     values["party_models"] = options.names(run.families.party_models)
     values["queries"] = options.number_or_fraction(run.privacy.queries)
     field_names = {each.name for each in fields(Setting)}

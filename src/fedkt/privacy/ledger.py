@@ -52,7 +52,7 @@ def check_level(level: str, noise: Noise | None) -> None:
         raise ConfigurationError(
             f"Level {level} needs a noise"
             + (", e.g. " if noise is None else f", got {noise!r}. E.g. ")
-            + "--sigma 40 or --epsilon 2 on the command line, Gaussian(sigma=40) from fedkt.privacy in Python. "
+            + "--noise gaussian:40 or --epsilon 2 on the command line, Gaussian(sigma=40) from fedkt.privacy in Python. "
             "`fedkt privacy calibrate` finds the smallest one for an epsilon."
         )
 

@@ -265,3 +265,28 @@ def test_asking_for_help_loads_no_numbers_library():
     heavy = ("numpy", "scipy", "matplotlib", "dp_accounting")
     code = f"import sys, fedkt.cli; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        (("price", "--noise", "laplace:0.04"), ("price", "--mechanism", "laplace", "--gamma", "0.04")),
+        (("price", "--noise", "gaussian:40"), ("price", "--sigma", "40")),
+        (("audit", "--noise", "gaussian:10.43", "--seed", "1"), ("audit", "--sigma", "10.43", "--seed", "1")),
+        (
+            ("audit", "--noise", "gumbel", "--epsilon", "2", "--seed", "1"),
+            ("audit", "--mechanism", "gumbel", "--seed", "1"),
+        ),
+    ],
+    ids=" ".join,
+)
+def test_a_noise_is_named_in_one_word_and_the_flags_of_before_are_understood(now, before):
+    more = ("--queries", "20", "--voters", "25")
+    assert answer(*now, *more) == answer(*before, *more)
+
+
+def test_calibrate_takes_a_noise_in_one_word_where_it_asks_for_queries():
+    words = ("calibrate", "--epsilon", "2", "--voters", "50")
+    once, again = (answer(*words, "--most-queries", *each) for each in (("--noise", "gaussian:12"), ("--sigma", "12")))
+    assert once == again
+    assert "leave --noise gaussian:12 out" in privacy(*words, "--queries", "4", "--noise", "gaussian:12").stderr

@@ -74,7 +74,7 @@ class Voting(ABC):
     """In words: what must hold for it to be right."""
     reveals: ClassVar[tuple[str, ...]] = ()
     """In lines, for a plan without noise: what a party tells by it besides its students."""
-    colour: ClassVar[str]
+    colour: ClassVar[str] = "ink"
     """By its name in the palette of the pictures."""
     marker: ClassVar[str | None] = None
     """Its shape in curves over rounds."""

@@ -225,7 +225,7 @@ def privacy_settings(privacy: PrivacyOptions, spending: BudgetOptions) -> dict[s
     """What the plan's [privacy] is made from; None is what nobody gave."""
     from fedkt.cli.runs import noise_choice
 
-    mechanism, scale = noise_choice(privacy)
+    mechanism, scale = noise_choice(privacy, calibrated=privacy.epsilon is not None)
     return {
         "mechanism": mechanism,
         "scale": dict(scale),

@@ -15,7 +15,7 @@ def privacy_group() -> None:
 
     [bold]Examples[/bold]
 
-      fedkt privacy price --sigma 40 --queries 300 --voters 100
+      fedkt privacy price --noise gaussian:40 --queries 300 --voters 100
 
       fedkt privacy calibrate --epsilon 2 --queries 300 --voters 100
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
-from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.groups import NoiseOptions
 from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
+from fedkt.cli.runs import noise_choice
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 
 @with_groups
 def run_audit(
-    mechanism: options.Mechanism = None,
     *,
-    scale: ScaleOptions,
+    noise: NoiseOptions,
     epsilon: options.Epsilon = None,
     delta: options.Delta = 1e-5,
     queries: words.Queries = 20,
@@ -45,11 +45,11 @@ def run_audit(
 
     [bold]Examples[/bold]
 
-      fedkt privacy audit --mechanism gaussian --epsilon 2
+      fedkt privacy audit --noise gaussian --epsilon 2
 
-      fedkt privacy audit --mechanism laplace --gamma 0.1 --trials 200000
+      fedkt privacy audit --noise laplace:0.1 --trials 200000
 
-      fedkt privacy audit --mechanism gaussian --epsilon 2 --fault double-sensitivity
+      fedkt privacy audit --noise gaussian --epsilon 2 --fault double-sensitivity
 
       fedkt privacy audit --bare
     """
@@ -59,9 +59,10 @@ def run_audit(
     from fedkt.privacy.stream import Stream
 
     whom = words.unit_of(unit)
-    noise = audited_noise(mechanism, scale.values(), epsilon, delta, queries, voters, classes, whom)
+    mechanism, scale = noise_choice(noise, calibrated=True)
+    audited = audited_noise(mechanism, dict(scale), epsilon, delta, queries, voters, classes, whom)
     audit = attack(
-        price(Release(noise, queries, voters, classes, whom), delta),
+        price(Release(audited, queries, voters, classes, whom), delta),
         rng=Stream.fresh() if seed is None else Stream.of(seed),
         trials=trials,
         fault=fault,  # type: ignore[arg-type]

@@ -29,8 +29,11 @@ def calibrate(
         str | None, typer.Option(help="One noise, or several with commas. Default: laplace,gaussian,gumbel.")
     ] = None,
     most_queries: Annotated[
-        bool, typer.Option("--most-queries", help="Instead: how many queries a noise scale buys for this budget.")
+        bool, typer.Option("--most-queries", help="Instead: how many queries a noise buys for this budget.")
     ] = False,
+    noise: Annotated[
+        str | None, typer.Option(help="With --most-queries: {noise}, for instance gaussian:40.", metavar="NAME:SCALE")
+    ] = None,
     *,
     scale: ScaleOptions,
     delta: options.Delta = 1e-5,
@@ -47,9 +50,9 @@ def calibrate(
 
       fedkt privacy calibrate --epsilon 2 --queries 40 --voters 50 --classes 10 --mechanism gaussian --margin 15
 
-      fedkt privacy calibrate --epsilon 2 --voters 50 --most-queries --sigma 40
+      fedkt privacy calibrate --epsilon 2 --voters 50 --most-queries --noise gaussian:40
     """
-    from fedkt.privacy.mechanisms import noise_of_fixed
+    from fedkt.privacy.mechanisms import noise_of_fixed, parse_noise
 
     whom = words.unit_of(unit)
     public = {"delta": delta, "voters": voters, "classes": classes, "unit": whom}
@@ -58,8 +61,14 @@ def calibrate(
     if most_queries:
         if queries is not None:
             raise ConfigurationError("--most-queries finds the number of queries: leave --queries out.")
-        show_most(epsilon, words.noise_of(mechanism, scale.values()), public, lead, as_json)
+        chosen = words.noise_of(mechanism, scale.values()) if noise is None else parse_noise(noise)
+        show_most(epsilon, chosen, public, lead, as_json)
         return
+    if noise is not None:
+        raise ConfigurationError(
+            f"calibrate finds the scale: leave --noise {noise} out, or ask for --most-queries with it. Which noises are "
+            "tried, --mechanism says."
+        )
     if queries is None:
         raise ConfigurationError("How many queries? Pass --queries 40, or --most-queries with a noise scale.")
     fixed = scale.values()

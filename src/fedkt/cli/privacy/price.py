@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
-from fedkt.cli.groups import ScaleOptions
+from fedkt.cli.groups import NoiseOptions
 from fedkt.cli.panels import with_groups
 from fedkt.cli.privacy import words
+from fedkt.cli.runs import noise_choice
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,9 +23,8 @@ def show_price(
     queries: words.Queries,
     voters: words.Voters,
     classes: words.Classes = 2,
-    mechanism: options.Mechanism = None,
     *,
-    scale: ScaleOptions,
+    noise: NoiseOptions,
     delta: options.Delta = 1e-5,
     unit: words.UnitOption = "record",
     abstentions: words.Abstentions = None,
@@ -41,20 +41,21 @@ def show_price(
 
     [bold]Examples[/bold]
 
-      fedkt privacy price --mechanism laplace --gamma 0.04 --queries 81 --voters 25
+      fedkt privacy price --noise laplace:0.04 --queries 81 --voters 25
 
-      fedkt privacy price --sigma 40 --queries 40 --voters 50 --classes 10 --unit party
+      fedkt privacy price --noise gaussian:40 --queries 40 --voters 50 --classes 10 --unit party
 
-      fedkt privacy price --gamma 0.04 --queries 81 --voters 25 --accountant exact,paper --json
+      fedkt privacy price --noise laplace:0.04 --queries 81 --voters 25 --accountant exact,paper --json
 
-      fedkt privacy price --sigma 8 --queries 30 --voters 15 --count-sigma 6.5
+      fedkt privacy price --noise gaussian:8 --queries 30 --voters 15 --count-sigma 6.5
     """
     from fedkt.cli.output import print_json
     from fedkt.privacy import Release
 
     whom = words.unit_of(unit)
+    mechanism, scale = noise_choice(noise, calibrated=False)
     release = Release(
-        words.noise_of(mechanism, scale.values()),
+        words.noise_of(mechanism, dict(scale)),
         queries,
         voters,
         classes,

@@ -40,7 +40,7 @@ def with_more_noise(noise, factor):
         wider = {"sigma": noise.sigma * factor, "sigma_test": noise.sigma_test * factor}
         return dataclasses.replace(noise, **wider)
     return type(noise)(
-        *(each * factor if isinstance(noise, Gaussian) else each / factor for each in noise.scale.values())
+        *(each * factor if isinstance(noise, GaussianCounts) else each / factor for each in noise.scale.values())
     )
 
 

@@ -126,9 +126,10 @@ class Expert(Voting):
 
         if fedkt.level == "L0":
             return tuple(int(each) for each in count())
-        *_, release = fedkt.releases(public_rows=count_rows(party.public), classes=n_classes, parties=1)
-        if release.noise.for_votes:
+        public_rows = count_rows(party.public)
+        if self.count_noise(fedkt, public_rows) is None:
             raise PrivacyError(f"Class counts leave at level {fedkt.level} with noise only, and there is none.")
+        *_, release = fedkt.releases(public_rows=public_rows, classes=n_classes, parties=1)
         rng = party.noise_rng(release.stream)
         return party.ledger.release_counts(count, release, rng=rng, noise_seed=party.noise_seed)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from command_line import fedkt
-from fedkt.cli import wanted
+from fedkt.cli import final_path
 from fedkt.cli.catalogues import usual_algorithms
 from fedkt.privacy import Gaussian, Release
 from fedkt.privacy.accountant import price
@@ -276,9 +276,9 @@ def test_ctrl_c_while_a_model_is_trained_is_no_fault_of_the_model(monkeypatch):
 
 
 def test_a_file_that_cannot_be_written_is_named_and_not_its_temporary_name():
-    assert wanted("/proc/.pred.csv.1l1xx8s8.part") == "/proc/pred.csv"
-    assert wanted(".plan.toml.abc.part") == "plan.toml"
-    assert wanted("/data/x.csv") == "/data/x.csv"
+    assert final_path("/proc/.pred.csv.1l1xx8s8.part") == "/proc/pred.csv"
+    assert final_path(".plan.toml.abc.part") == "plan.toml"
+    assert final_path("/data/x.csv") == "/data/x.csv"
 
 
 def test_datasets_are_listed():

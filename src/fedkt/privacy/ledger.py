@@ -52,8 +52,8 @@ def check_level(level: str, noise: Noise | None) -> None:
         raise ConfigurationError(
             f"Level {level} needs a noise"
             + (", e.g. " if noise is None else f", got {noise!r}. E.g. ")
-            + "--noise gaussian:40 or --epsilon 2 on the command line, Gaussian(sigma=40) from fedkt.privacy in Python. "
-            "`fedkt privacy calibrate` finds the smallest one for an epsilon."
+            + "--noise gaussian:40 or --epsilon 2 on the command line, Gaussian(sigma=40) from fedkt.privacy in "
+            "Python. `fedkt privacy calibrate` finds the smallest one for an epsilon."
         )
 
 

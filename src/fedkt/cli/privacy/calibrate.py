@@ -66,8 +66,8 @@ def calibrate(
         return
     if noise is not None:
         raise ConfigurationError(
-            f"calibrate finds the scale: leave --noise {noise} out, or ask for --most-queries with it. Which noises are "
-            "tried, --mechanism says."
+            f"calibrate finds the scale: leave --noise {noise} out, or ask for --most-queries with it. Which noises "
+            "are tried, --mechanism says."
         )
     if queries is None:
         raise ConfigurationError("How many queries? Pass --queries 40, or --most-queries with a noise scale.")

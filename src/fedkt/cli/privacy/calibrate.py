@@ -61,8 +61,8 @@ def calibrate(
     if most_queries:
         if queries is not None:
             raise ConfigurationError("--most-queries finds the number of queries: leave --queries out.")
-        chosen = words.noise_of(mechanism, scale.values()) if noise is None else parse_noise(noise)
-        show_most(epsilon, chosen, public, lead, as_json)
+        scaled = words.noise_of(mechanism, scale.values()) if noise is None else parse_noise(noise)
+        show_most(epsilon, scaled, public, lead, as_json)
         return
     if noise is not None:
         raise ConfigurationError(

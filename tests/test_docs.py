@@ -85,7 +85,7 @@ def fault_of(words):
             continue
         command, words = typer.main.get_command(program), words[len(start) :]
         while hasattr(command, "commands") and words and not words[0].startswith("-"):
-            if words[0] not in command.commands:
+            if words[0] not in command.commands or command.commands[words[0]].hidden:
                 return words[0]
             command, words = command.commands[words[0]], words[1:]
         known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help", "-h"}

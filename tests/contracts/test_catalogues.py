@@ -15,7 +15,7 @@ from fedkt.algorithms.fedkt import card_for
 from fedkt.algorithms.solo import Solo
 from fedkt.algorithms.voting import VOTINGS, LabelledRows, Voting
 from fedkt.bundle import pack, unpack
-from fedkt.errors import ConfigurationError
+from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Party, Server
 from fedkt.lab.names import card_of, name_of
 from fedkt.lab.page import write_page
@@ -49,8 +49,6 @@ class Plain(Voting):
     server_rule = "the server counts every student's vote"
     choice = "every student has a vote"
     assumption = "Students are about equally good."
-    colour = "sky"
-    levels = ("L0",)
 
     def label(self, fedkt, server, answers):
         votes = count_votes(np.concatenate([each for _, each in answers.voters]), len(server.classes))
@@ -130,6 +128,31 @@ def test_a_new_voting_is_known_everywhere(plain, tmp_path):
     assert model.score(X, X[:, 0] > 0) > 0.8
     with pytest.raises(ConfigurationError, match="'plain' has no level L1"):
         run(Setting("digits", algorithm="fedkt-plain", level="L1", mechanism="gaussian", scale=(("sigma", 9.0),)))
+
+
+@pytest.mark.parametrize("level", ["L1", "L2"])
+def test_a_voting_that_forgets_the_noise_is_refused_and_no_epsilon_is_printed(monkeypatch, level):
+    """A level that a voting claims to have and does not keep would be a promise about bare labels."""
+
+    @dataclass(frozen=True)
+    class Forgetful(Plain):
+        name = "forgetful"
+        levels = ("L0", "L1", "L2")
+
+        def lessons(self, fedkt, plain):
+            return [replace(each, release=None) for each in plain]
+
+    monkeypatch.setitem(VOTINGS, Forgetful.name, Forgetful)
+    card = card_for(Forgetful())
+    monkeypatch.setitem(ALGORITHMS, card.name, card)
+    noise = {"mechanism": "gaussian", "scale": (("sigma", 9.0),), "queries": 20}
+    with pytest.raises(PrivacyError, match=f"'forgetful' went past level {level} without the ledger's noise"):
+        run(replace(QUICK, algorithm="fedkt-forgetful", level=level, **noise))
+
+
+def test_a_voting_says_in_words_what_it_is():
+    with pytest.raises(TypeError, match="Mute does not say its name, title, summary, server_rule, choice, assumption"):
+        type("Mute", (Voting,), {})
 
 
 def test_a_new_voting_can_be_agreed_on_and_its_students_travel(plain, tmp_path):

@@ -143,8 +143,8 @@ def test_whatever_one_record_does_to_its_teacher_a_student_comes(teacher, value)
 class Watching(Ledger):
     """A ledger that remembers the votes it counted."""
 
-    def _counted(self, *given):
-        votes = super()._counted(*given)
+    def _count(self, *given):
+        votes = super()._count(*given)
         self.__dict__.setdefault("votes", []).append(votes)
         return votes
 

@@ -200,7 +200,9 @@ class FedKT(Algorithm):
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
-        return self.voting.lessons(self, plain)
+        lessons = self.voting.lessons(self, plain)
+        self.voting.require_noise("L2", kept=self.level != "L2" or None not in [each.release for each in lessons])
+        return lessons
 
     def message(self, party: Party) -> Bundle:
         """What the party sends: its finished students, and what the voting has it tell."""
@@ -229,7 +231,9 @@ class FedKT(Algorithm):
     def train_final(self, server: Server, answers: StudentAnswers) -> Bundle:
         """The final model, from what the students have said."""
         with one_thread():
+            released = len(server.ledger.releases)
             labelled = self.voting.label(self, server, answers)
+            self.voting.require_noise("L1", kept=self.level != "L1" or len(server.ledger.releases) > released)
             server.diary.vote.labels = [(labelled.queries, labelled.labels)]
             (model,) = fit_group([self.final_task(server, labelled)], len(server.classes))
             return Bundle("server", server.classes, (model,))

@@ -25,7 +25,7 @@ from fedkt.cli import (
 )
 from fedkt.cli.output import complain
 from fedkt.cli.panels import name_catalogues
-from fedkt.errors import FedKTError
+from fedkt.errors import ConfigurationError, FedKTError
 
 app = typer.Typer(
     name="fedkt",
@@ -55,6 +55,12 @@ app.command(rich_help_panel=LIVE)(predict.predict)
 app.add_typer(privacy.app, name="privacy", rich_help_panel=PROMISE)
 app.command(rich_help_panel=PROMISE)(doctor.doctor)
 name_catalogues(app)
+
+
+@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def paper() -> None:
+    """Where this verb went."""
+    raise ConfigurationError("The paper's tables are made in a clone of the repository: python -m paper list")
 
 
 @app.callback(invoke_without_command=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedkt.algorithms.lesson import Lesson
 from fedkt.bundle import Bundle
-from fedkt.errors import ConfigurationError
+from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Party, Server
 from fedkt.models.base import take_rows
 from fedkt.models.catalogue import Roles, roles
@@ -78,7 +78,8 @@ class Voting(ABC):
     """By its name in the palette of the pictures."""
     marker: ClassVar[str | None] = None
     """Its shape in curves over rounds."""
-    levels: ClassVar[tuple[str, ...]] = ("L0", "L1", "L2")
+    levels: ClassVar[tuple[str, ...]] = ("L0",)
+    """Those it has. With L1 its labels leave through the server's ledger, with L2 its lessons keep their releases."""
     default_at: ClassVar[tuple[str, ...]] = ()
     """The levels at which it is taken where nobody chose a voting."""
     compared_at: ClassVar[tuple[str, ...]] = ()
@@ -92,6 +93,12 @@ class Voting(ABC):
     fixed_shape: ClassVar[bool] = False
     """Whether partitions and subsets cannot be chosen."""
 
+    def __init_subclass__(cls) -> None:
+        words = ("name", "title", "summary", "server_rule", "choice", "assumption")
+        missing = [each for each in words if not hasattr(cls, each)]
+        if missing:
+            raise TypeError(f"The voting {cls.__name__} does not say its {', '.join(missing)}.")
+
     def partitions(self, level: str) -> int:
         """s where nobody chose it."""
         return 1
@@ -104,6 +111,11 @@ class Voting(ABC):
         """Refuse, in words, settings that do not go with this voting."""
         if level not in self.levels:
             raise ConfigurationError(self.level_refusal(level))
+
+    def require_noise(self, level: str, *, kept: bool) -> None:
+        """Refuse a voting that has forgotten the noise of a level it says it has: nothing it printed would hold."""
+        if not kept:
+            raise PrivacyError(f"The voting {self.name!r} went past level {level} without the ledger's noise.")
 
     def level_refusal(self, level: str) -> str:
         """Why this voting has no such level."""

@@ -36,6 +36,7 @@ class Consistent(Voting):
     assumption = "Most parties know every class about equally well: a class that few know is outvoted."
     colour = "blue"
     marker = "D"
+    levels = ("L0", "L1", "L2")
     default_at = ("L1", "L2")
     compared_at = ("L0", "L1", "L2")
 

@@ -27,11 +27,12 @@ from fedkt.algorithms.pate_soft import SoftPATE
 from fedkt.algorithms.pfnm import PFNM
 from fedkt.algorithms.scaffold import Scaffold
 from fedkt.algorithms.solo import Solo
+from fedkt.algorithms.voting import VOTINGS
 
 ALGORITHMS: dict[str, Card] = {
     card.name: card
     for card in (
-        *fedkt.CARDS,
+        *(fedkt.card_for(voting()) for voting in VOTINGS.values()),
         solo.CARD,
         pate.CARD,
         pate_soft.CARD,

@@ -11,7 +11,7 @@ from command_line import fedkt
 from fedkt import FedKTClassifier
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.card import ONE_MESSAGE, Card
-from fedkt.algorithms.fedkt import card_for
+from fedkt.algorithms.fedkt import FedKT, card_for
 from fedkt.algorithms.solo import Solo
 from fedkt.algorithms.voting import VOTINGS, LabelledRows, Voting
 from fedkt.bundle import pack, unpack
@@ -23,6 +23,7 @@ from fedkt.lab.runner import run
 from fedkt.lab.setting import Setting
 from fedkt.lab.traffic import traffic
 from fedkt.plan import make_plan, parse_plan
+from fedkt.privacy import Gaussian
 from fedkt.votes import count_votes, winners
 
 QUICK = Setting("digits", model="tree", parties=3)
@@ -148,6 +149,22 @@ def test_a_voting_that_forgets_the_noise_is_refused_and_no_epsilon_is_printed(mo
     noise = {"mechanism": "gaussian", "scale": (("sigma", 9.0),), "queries": 20}
     with pytest.raises(PrivacyError, match=f"'forgetful' went past level {level} without the ledger's noise"):
         run(replace(QUICK, algorithm="fedkt-forgetful", level=level, **noise))
+
+
+def test_a_voting_that_tells_bare_class_counts_at_level_l2_is_refused(monkeypatch):
+    @dataclass(frozen=True)
+    class Gossip(Plain):
+        name = "gossip"
+        levels = ("L0", "L2")
+
+        def message(self, fedkt, party, students):
+            return replace(students, counts=tuple(np.bincount(party.y, minlength=len(party.classes)).tolist()))
+
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    party = Party(X[:30], ("no", "yes"), 1, name="north", X=X[30:], y=(X[30:, 0] > 0).astype(np.int64))
+    algorithm = FedKT("tree", voting=Gossip(), level="L2", noise=Gaussian(9.0), queries=10)
+    with pytest.raises(PrivacyError, match="'gossip' went past level L2 without the ledger's noise"):
+        algorithm.party_step(party, None)
 
 
 def test_a_voting_says_in_words_what_it_is():

@@ -207,7 +207,10 @@ class FedKT(Algorithm):
     def message(self, party: Party) -> Bundle:
         """What the party sends: its finished students, and what the voting has it tell."""
         students = tuple(party.shelf[student_name(partition)] for partition in range(self.partitions))
-        return self.voting.message(self, party, Bundle(party.name, party.classes, students))
+        sent = self.voting.message(self, party, Bundle(party.name, party.classes, students))
+        noisy = any(not release.noise.for_votes for release in party.ledger.releases)
+        self.voting.require_noise("L2", kept=self.level != "L2" or sent.counts is None or noisy)
+        return sent
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model, trained on the public rows as the parties' students label them; with noise at L1."""

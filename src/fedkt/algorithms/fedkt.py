@@ -22,8 +22,15 @@ from fedkt.algorithms.card import ONE_MESSAGE, Card
 from fedkt.algorithms.lesson import STUDY, Lesson, fit_roles_to_rows
 from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
-from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
-from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers
+from fedkt.algorithms.voting import (
+    Consistent,
+    LabelledRows,
+    StudentAnswers,
+    Voting,
+    algorithm_name,
+    ask_students,
+    make_voting,
+)
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server

@@ -22,15 +22,8 @@ from fedkt.algorithms.card import ONE_MESSAGE, Card
 from fedkt.algorithms.lesson import STUDY, Lesson, fit_roles_to_rows
 from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
-from fedkt.algorithms.voting import (
-    Consistent,
-    LabelledRows,
-    StudentAnswers,
-    Voting,
-    algorithm_name,
-    ask_students,
-    make_voting,
-)
+from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
+from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
@@ -56,9 +49,8 @@ class FedKT(Algorithm):
     `voting` is how the server weighs its parties, a name or a `Voting`; it decides `partitions` and `subsets` where
     nobody does.
 
-    `level` L1 adds `noise` at the server and protects a party, L2 adds it at the parties and protects a record; only
-    `queries` of the public rows (k, or a fraction of them) are asked where noise is added. As the paper advises there
-    is one partition then: every partition of a party is a release of its own.
+    `level` L1 adds `noise` at the server and protects a party, L2 at the parties and protects a record; only `queries` of
+    the public rows (k, or a fraction) are asked then, of one partition: every partition is a release of its own.
 
     `adjacency` is what level L2 protects a record against: being replaced, its identity kept (its place, where it has
     no other), or being added or removed as well, for which records need identities of their own.

@@ -9,9 +9,8 @@ import pytest
 
 from command_line import fedkt
 from fedkt import FedKTClassifier
-from fedkt.algorithms import ALGORITHMS
+from fedkt.algorithms import ALGORITHMS, FedKT, card_for
 from fedkt.algorithms.card import ONE_MESSAGE, Card
-from fedkt.algorithms.fedkt import FedKT, card_for
 from fedkt.algorithms.solo import Solo
 from fedkt.algorithms.voting import VOTINGS, LabelledRows, Voting
 from fedkt.bundle import pack, unpack

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fedkt.algorithms import (
     centralised,
     fedavg,
     feddf,
-    fedkt,
     fedkt_prox,
     fedprox,
     pate,
@@ -15,7 +16,7 @@ from fedkt.algorithms import (
     scaffold,
     solo,
 )
-from fedkt.algorithms.card import Card
+from fedkt.algorithms.card import ONE_MESSAGE, Card
 from fedkt.algorithms.centralised import Centralised
 from fedkt.algorithms.fedavg import FedAvg
 from fedkt.algorithms.feddf import FedDF
@@ -27,12 +28,30 @@ from fedkt.algorithms.pate_soft import SoftPATE
 from fedkt.algorithms.pfnm import PFNM
 from fedkt.algorithms.scaffold import Scaffold
 from fedkt.algorithms.solo import Solo
-from fedkt.algorithms.voting import VOTINGS
+from fedkt.algorithms.voting import VOTINGS, Voting, algorithm_name
+
+
+def card_for(voting: Voting) -> Card:
+    """The card of FedKT with a voting."""
+    return Card(
+        name=algorithm_name(voting),
+        title=voting.title,
+        summary=voting.summary,
+        make=partial(FedKT, voting=voting),
+        fixed=frozenset({"voting", *(("partitions", "subsets") if voting.fixed_shape else ())}),
+        traffic=ONE_MESSAGE,
+        colour=voting.colour,
+        marker=voting.marker,
+        compared_at=voting.compared_at,
+        voting=voting,
+        party_models=True,
+    )
+
 
 ALGORITHMS: dict[str, Card] = {
     card.name: card
     for card in (
-        *(fedkt.card_for(voting()) for voting in VOTINGS.values()),
+        *(card_for(voting()) for voting in VOTINGS.values()),
         solo.CARD,
         pate.CARD,
         pate_soft.CARD,

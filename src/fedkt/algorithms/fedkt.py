@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from fedkt.algorithms.calibration import check_adjacency, check_records
-from fedkt.algorithms.card import ONE_MESSAGE, Card
 from fedkt.algorithms.lesson import STUDY, Lesson, fit_roles_to_rows
 from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
@@ -49,8 +47,9 @@ class FedKT(Algorithm):
     `voting` is how the server weighs its parties, a name or a `Voting`; it decides `partitions` and `subsets` where
     nobody does.
 
-    `level` L1 adds `noise` at the server and protects a party, L2 at the parties and protects a record; only `queries` of
-    the public rows (k, or a fraction) are asked then, of one partition: every partition is a release of its own.
+    `level` L1 adds `noise` at the server and protects a party, L2 adds it at the parties and protects a record; only
+    `queries` of the public rows (k, or a fraction of them) are asked where noise is added. As the paper advises there
+    is one partition then: every partition of a party is a release of its own.
 
     `adjacency` is what level L2 protects a record against: being replaced, its identity kept (its place, where it has
     no other), or being added or removed as well, for which records need identities of their own.
@@ -200,7 +199,8 @@ class FedKT(Algorithm):
             if student_name(partition) not in party.shelf
         ]
         lessons = self.voting.lessons(self, plain)
-        self.voting.require_noise("L2", kept=self.level != "L2" or None not in [each.release for each in lessons])
+        if self.level == "L2" and any(lesson.release is None for lesson in lessons):
+            raise self.voting.noise_lost("L2")
         return lessons
 
     def message(self, party: Party) -> Bundle:
@@ -208,7 +208,8 @@ class FedKT(Algorithm):
         students = tuple(party.shelf[student_name(partition)] for partition in range(self.partitions))
         sent = self.voting.message(self, party, Bundle(party.name, party.classes, students))
         noisy = any(not release.noise.for_votes for release in party.ledger.releases)
-        self.voting.require_noise("L2", kept=self.level != "L2" or sent.counts is None or noisy)
+        if self.level == "L2" and sent.counts is not None and not noisy:
+            raise self.voting.noise_lost("L2")
         return sent
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
@@ -235,7 +236,8 @@ class FedKT(Algorithm):
         with one_thread():
             released = len(server.ledger.releases)
             labelled = self.voting.label(self, server, answers)
-            self.voting.require_noise("L1", kept=self.level != "L1" or len(server.ledger.releases) > released)
+            if self.level == "L1" and len(server.ledger.releases) == released:
+                raise self.voting.noise_lost("L1")
             server.diary.vote.labels = [(labelled.queries, labelled.labels)]
             (model,) = fit_group([self.final_task(server, labelled)], len(server.classes))
             return Bundle("server", server.classes, (model,))
@@ -281,20 +283,3 @@ def number_of_queries(queries: float, public_rows: int) -> int:
             f"{public_rows} public rows; got {queries!r}."
         )
     return k
-
-
-def card_for(voting: Voting) -> Card:
-    """The card of FedKT with a voting."""
-    return Card(
-        name=algorithm_name(voting),
-        title=voting.title,
-        summary=voting.summary,
-        make=partial(FedKT, voting=voting),
-        fixed=frozenset({"voting", *(("partitions", "subsets") if voting.fixed_shape else ())}),
-        traffic=ONE_MESSAGE,
-        colour=voting.colour,
-        marker=voting.marker,
-        compared_at=voting.compared_at,
-        voting=voting,
-        party_models=True,
-    )

@@ -112,10 +112,9 @@ class Voting(ABC):
         if level not in self.levels:
             raise ConfigurationError(self.level_refusal(level))
 
-    def require_noise(self, level: str, *, kept: bool) -> None:
-        """Refuse a voting that has forgotten the noise of a level it says it has: nothing it printed would hold."""
-        if not kept:
-            raise PrivacyError(f"The voting {self.name!r} went past level {level} without the ledger's noise.")
+    def noise_lost(self, level: str) -> PrivacyError:
+        """The refusal of a voting that has forgotten the noise of a level it says it has: no promise would hold."""
+        return PrivacyError(f"The voting {self.name!r} went past level {level} without the ledger's noise.")
 
     def level_refusal(self, level: str) -> str:
         """Why this voting has no such level."""

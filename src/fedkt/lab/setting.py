@@ -11,6 +11,7 @@ from fedkt.algorithms.voting import Consistent, Voting
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
+from fedkt.privacy.ledger import require_level
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ class Setting:
         partition = self.partition or dataset.partition
         if partition not in PARTITIONERS:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
+        require_level(self.level)
         if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
-            raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a mechanism or an epsilon.")
+            raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a noise or an epsilon.")
         card = ALGORITHMS[self.algorithm]
         if self.party_models and not card.party_models:
             names = ", ".join(each.name for each in ALGORITHMS.values() if each.party_models)

@@ -60,9 +60,9 @@ def mechanism_of(mechanism: str | None, scale: dict[str, float]) -> str:
     single = noise_of_scale()
     mechanisms = [single[name] for name in scale if name in single]
     if len(mechanisms) != 1:
-        *most, last = (f"--{name} ({noise})" for name, noise in single.items())
+        *most, last = (f"--noise {noise}:{name.upper()}" for name, noise in single.items())
         raise ConfigurationError(
-            f"Which noise? Give one scale: {', '.join(most)} or {last}."
+            f"Which noise? Give one with its scale: {', '.join(most)} or {last}."
             if not mechanisms
             else f"One noise at a time: got the scales of {' and '.join(mechanisms)}."
         )

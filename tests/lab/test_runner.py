@@ -142,5 +142,5 @@ def test_an_epsilon_is_kept_among_as_many_voters_as_there_are(monkeypatch, level
 
 
 def test_a_level_that_there_is_not_is_refused_with_the_known_ones_whatever_the_algorithm():
-    with pytest.raises(ConfigurationError, match="no privacy level 'L9'. Choose one of: L0, L1, L2"):
+    with pytest.raises(ConfigurationError, match=r"no privacy level 'L9'\. Choose one of: L0, L1, L2"):
         Setting("digits", algorithm="solo", level="L9").with_defaults()

@@ -35,7 +35,7 @@ from fedkt.privacy import Ledger, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, build_report, protects_parties, run_log
-from fedkt.system.locks import if_free
+from fedkt.system.locks import if_free, signals_later
 from fedkt.system.parallel import cpu_clock
 
 LOCK = ".fedkt-server.lock"
@@ -79,6 +79,10 @@ def run_server(
     """
     needed = needed_parties(plan, min_parties)
     ledger = ledger_at(plan, ledger)
+    with signals_later():
+        # What C++ libraries do with a signal while they are loaded is end without a word, or forget it.
+        import onnx  # noqa: F401
+        import sklearn.ensemble  # noqa: F401
     with sole_server(result):
         diary = Diary()
         account = Ledger() if ledger is None else server_ledger(plan, ledger, diary)

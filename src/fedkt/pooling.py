@@ -143,16 +143,36 @@ def limit_label_drift(scores: Matrix) -> tuple[Matrix, float, float]:
 
 def pull_to(scores: Matrix, expected: Matrix) -> Matrix:
     """The scores as they are where the shares of their labels are near enough, else moved until they just are."""
+    factors = label_factors(scores, expected)
+    return scores if factors is None else scale_classes(scores, factors)
+
+
+def label_factors(scores: Matrix, expected: Matrix) -> Matrix | None:
+    """A factor for each class that brings the labels' shares just near enough to those expected; None if they are.
+
+    Where no factors come nearer than the scores as they are, they are 1.
+    """
     shares = label_shares(scores)
     drift, most = distance(shares, expected), tolerance_for(expected, len(scores))
-    return scores if drift <= most else with_shares(scores, expected + most / drift * (shares - expected))
+    return None if drift <= most else factors_to(scores, expected + most / drift * (shares - expected))
 
 
 def with_shares(scores: Matrix, target: Matrix) -> Matrix:
-    """The scores with a factor for each class, so that the largest ones have these shares, as nearly as can be.
+    """The scores with a factor for each class, so that the largest ones have these shares, as nearly as can be."""
+    return scale_classes(scores, factors_to(scores, target))
 
-    A class of which nobody speaks on a row stays out of it. With two classes this is a cut between two rows. With more
-    the factors are sought step by step. Where nothing is nearer than the scores as they are, they stay.
+
+def scale_classes(scores: Matrix, factors: Matrix) -> Matrix:
+    """Each class's scores times its factor, as distributions; a class of which nobody speaks on a row stays out."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(scores) + np.log(factors)
+    return normalise_rows(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+
+def factors_to(scores: Matrix, target: Matrix) -> Matrix:
+    """The factor of each class with which the largest scores have these shares, as nearly as can be.
+
+    With two classes this is a cut between two rows. With more the factors are sought step by step.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(scores)
@@ -160,8 +180,7 @@ def with_shares(scores: Matrix, target: Matrix) -> Matrix:
         shift = np.array([0.0, -best_cut(logs[:, 1] - logs[:, 0], target[0], distance(label_shares(scores), target))])
     else:
         shift = search_shift(logs, target)
-    logs = logs + shift
-    return normalise_rows(np.exp(logs - logs.max(axis=1, keepdims=True)))
+    return np.asarray(np.exp(shift))
 
 
 def best_cut(ratios: Matrix, target: float, nearest: float) -> float:

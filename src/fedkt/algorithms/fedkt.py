@@ -17,21 +17,22 @@ from typing import Any, Self
 import numpy as np
 
 from fedkt.algorithms.calibration import check_adjacency, check_records
-from fedkt.algorithms.lesson import STUDY, Lesson, fit_roles_to_rows
+from fedkt.algorithms.final import final_lesson, fit_by_labels
+from fedkt.algorithms.lesson import Lesson, fit_roles_to_rows
 from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
-from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers
+from fedkt.algorithms.voting.base import StudentAnswers
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.ensemble import TrainingTask, fit_group, fit_to_rows, is_neural
+from fedkt.models.ensemble import fit_to_rows, is_neural
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
-from fedkt.votes import NO_VOTE, Labels
+from fedkt.votes import Labels
 
 QUERY_STREAM = 0xFED
 """Which public rows are asked at a private level: the first k of this fixed shuffle, the same for everybody."""
@@ -53,6 +54,9 @@ class FedKT(Algorithm):
 
     `adjacency` is what level L2 protects a record against: being replaced, its identity kept (its place, where it has
     no other), or being added or removed as well, for which records need identities of their own.
+
+    With `soft_final` the final model learns how probable the parties find the classes, and its probabilities are
+    calibrated; without, it learns labels, as in Algorithm 1.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class FedKT(Algorithm):
         noise: Noise | None = None,
         queries: float = 1.0,
         adjacency: Adjacency = "replace-one",
+        soft_final: bool = True,
     ) -> None:
         self.model = model
         self.voting = make_voting(voting)
@@ -81,6 +86,7 @@ class FedKT(Algorithm):
         self.noise = noise
         self.queries = queries
         self.adjacency = adjacency
+        self.soft_final = soft_final
 
     @property
     def name(self) -> str:
@@ -239,28 +245,15 @@ class FedKT(Algorithm):
             if self.level == "L1" and len(server.ledger.releases) == released:
                 raise self.voting.noise_lost("L1")
             server.diary.vote.labels = [(labelled.queries, labelled.labels)]
-            (model,) = fit_group([self.final_task(server, labelled)], len(server.classes))
+            if self.soft_final:
+                model = final_lesson(self, server, labelled).fit()
+            else:
+                model = fit_by_labels(self, server, labelled)
             return Bundle("server", server.classes, (model,))
 
     def final_model(self, server: Server) -> Any:
         """Who studies at the server, untrained."""
         return fit_to_rows(roles(self.model, final=self.final).final, server.public, server.image)
-
-    def final_task(self, server: Server, labelled: LabelledRows) -> TrainingTask:
-        """What the final model learns: labels, or the distributions they were taken from; rows without are left out."""
-        labels, queries, distributions = labelled
-        answered = np.flatnonzero(labels != NO_VOTE)
-        if len(answered) == 0:
-            raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
-        rows = answered if queries is None else queries[answered]
-        return TrainingTask(
-            self.final_model(server),
-            server.public,
-            labels[answered] if distributions is None else distributions[answered],
-            server.rng(0, STUDY),
-            None if len(rows) == count_rows(server.public) else rows,
-            "The server's final model",
-        )
 
 
 def student_name(partition: int) -> str:

@@ -104,7 +104,8 @@ def settings_to_compare(values: dict[str, Any], algorithms: Sequence[str], seeds
     for seed in dict.fromkeys(seeds):
         for name in algorithms:
             one_round = {"rounds": None} if name in ALGORITHMS and ALGORITHMS[name].one_shot else {}
-            settings.append(Setting(**{**values, **one_round, "algorithm": name, "seed": seed}).with_defaults())
+            own = {"soft_final": True, **values, **one_round, "algorithm": name, "seed": seed}
+            settings.append(Setting(**own).with_defaults())
     return settings
 
 

@@ -30,7 +30,10 @@ def demo(
     from fedkt.lab.setting import Setting
     from fedkt.lab.words import points
 
-    settings = [Setting(dataset="digits", algorithm=algorithm, seed=seed).with_defaults() for algorithm in ALGORITHMS]
+    settings = [
+        Setting(dataset="digits", algorithm=algorithm, seed=seed, soft_final=True).with_defaults()
+        for algorithm in ALGORITHMS
+    ]
     with progress_bar("demo", quiet=as_json) as bar:
         reports = run_all(
             settings,

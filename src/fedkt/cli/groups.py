@@ -79,6 +79,14 @@ class FamilyOptions:
     party_models: Annotated[
         str | None, typer.Option(help="Families given to the parties in turn, e.g. forest,boosting,logistic.")
     ] = None
+    soft_final: Annotated[
+        bool | None,
+        typer.Option(
+            "--soft-final/--label-final",
+            help="FedKT's final model learns how probable the parties find the classes, or only labels, as in the "
+            "paper. Default: soft.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def simulate(
 
     values = settings_of(dataset, data, run)
     values |= {"algorithm": algorithm_with(algorithm, voting, level=run.privacy.level), "seed": seed}
-    setting = Setting(**values).with_defaults()
+    setting = Setting(**{"soft_final": True, **values}).with_defaults()
     check_used(values, setting)
     if diagnostic:
         check_diagnostic(setting)

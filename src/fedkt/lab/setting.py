@@ -60,6 +60,8 @@ class Setting:
     """Draws the class shares of the public rows from Dirichlet(β): they then do not resemble the parties' rows."""
     mu: float | None = None
     """The proximal term of FedProx and FedKT-Prox."""
+    soft_final: bool = False
+    """Whether FedKT's final model learns distributions; results from before there was a choice are of labels."""
 
     def with_defaults(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
@@ -103,7 +105,13 @@ class Setting:
         voting = card.voting or Consistent()
 
         # What a method does not look at is no part of its setting: it would be run again for nothing.
-        idle: dict[str, Any] = {"local_epochs": None, "distil_epochs": None, "mu": None, "participation": 1.0}
+        idle: dict[str, Any] = {
+            "local_epochs": None,
+            "distil_epochs": None,
+            "mu": None,
+            "participation": 1.0,
+            "soft_final": False,
+        }
         return replace(
             self,
             model=self.model or dataset.model,

@@ -28,7 +28,7 @@ from fedkt.live.mailbox import Mailbox
 from fedkt.live.measure import FinalScores, labelled_rows, measure
 from fedkt.live.noise_file import NoiseFile, ledger_at, open_noise, server_ledger
 from fedkt.live.result import ServerResult, VoteOutcome, parties_without_vote, write_result
-from fedkt.models.exchange import to_onnx
+from fedkt.models.final_exchange import to_final_onnx
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger, statement
@@ -133,7 +133,7 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
     promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=counts)
     width, classes = server.public.shape[1], len(plan.classes)
     try:
-        final = to_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)
+        final = to_final_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)
     except ModelError as reason:
         raise ModelError(f"The final model cannot be written: {reason} Choose another --final family.") from reason
     return VoteOutcome(voting, silent, price, promise, final)

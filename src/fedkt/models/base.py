@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
+from fedkt.models.reading import Reading
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -69,13 +70,22 @@ class FittedModel:
     """labels[j] is the index of the agreed class that the estimator calls j."""
     n_features: int | None = None
     """Columns of the rows it was trained on, where they form a table."""
+    reading: Reading | None = None
+    """How its scores are read, where not as the estimator itself does: a final model's."""
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it says how probable each class is."""
+        calibrated = self.reading is not None and self.reading.calibration is not None
+        return self.estimator is None or calibrated or hasattr(self.estimator, "predict_proba")
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The index of the agreed class predicted for each row, computed block by block."""
         if self.estimator is None:
             return np.full(count_rows(X), self.labels[0], dtype=np.int64)
+        reading = self.reading or Reading()
         with one_thread():
-            local = [np.asarray(self.estimator.predict(block)).reshape(-1) for block in blocks(X)]
+            local = [reading.labels(self.estimator, block) for block in blocks(X)]
         if not local:
             return np.empty(0, dtype=np.int64)
         classes: NDArray[np.int64] = self.labels[np.concatenate(local).astype(np.int64)]
@@ -87,8 +97,9 @@ class FittedModel:
         if self.estimator is None:
             probabilities[:, self.labels[0]] = 1.0
         else:
+            reading = self.reading or Reading()
             with one_thread():
-                local = [np.asarray(self.estimator.predict_proba(block)) for block in blocks(X)]
+                local = [reading.probabilities(self.estimator, block) for block in blocks(X)]
             if local:
                 columns = self.labels[np.asarray(self.estimator.classes_, dtype=np.int64)]
                 probabilities[:, columns] = np.concatenate(local)

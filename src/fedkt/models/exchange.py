@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ from fedkt.models.graphs import (
     library_code,
 )
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
+from fedkt.models.reading import Reading
+from fedkt.models.reading_graph import add_reading
 
 if TYPE_CHECKING:
     from fedkt.models.base import FittedModel
@@ -89,16 +92,16 @@ def to_soft_onnx(
     """
     rows, labels = float_rows(check_rows, n_features), [int(each) for each in model.labels]
     try:
-        graph = _graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
+        graph = graph_bytes(model.estimator, labels, n_features, double=False, n_classes=n_classes)
         data = check_graph(graph, n_features=n_features, n_classes=n_classes, soft=True).data
-        label, probability = _run_with_probabilities(data, rows, n_classes)
+        label, probability = run_with_probabilities(data, rows, n_classes)
         with library_code():
             native = model.predict_proba(rows, n_classes)
         near = np.abs(probability - native).max(initial=0.0) <= SAME_PROBABILITY
         # A receiver hears nobody whose label is not the likeliest class, as with Platt's scaling of an SVC.
         honest = not contradiction(label, probability)
-        if near and honest and _differences(model, rows, model.predict(rows), label) == 0:
-            return OnnxModel(data, n_features, n_classes, _name(model), soft=True)
+        if near and honest and label_differences(model, rows, model.predict(rows), label) == 0:
+            return OnnxModel(data, n_features, n_classes, model_name(model), soft=True)
     except (ModelError, LibraryFailure):
         # No probabilities can be had: the label alone travels anyway, or is refused in words.
         pass
@@ -108,8 +111,8 @@ def to_soft_onnx(
         raise
     if must:
         raise ModelError(
-            f"{_name(model)} would not say how sure it is after travelling, or something else than before, and the "
-            "voting of this plan needs that. Choose another family, or another voting."
+            f"{model_name(model)} would not say how sure it is after travelling, or something else than before, and "
+            "the voting of this plan needs that. Choose another family, or another voting."
         )
     return to_onnx(model, n_features=n_features, n_classes=n_classes, check_rows=check_rows)
 
@@ -129,15 +132,15 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     labels = [int(each) for each in model.labels]
     if not all(0 <= each < n_classes for each in labels):
         raise ModelError(f"The model answers with classes {labels}, but only 0 … {n_classes - 1} were agreed on.")
-    name = _name(model)
+    name = model_name(model)
     native = model.predict(rows)
     wrong = 0
     reason: BaseException | None = None
     for double in (False, True):
         try:
-            graph = _graph_bytes(model.estimator, labels, n_features, double=double)
+            graph = graph_bytes(model.estimator, labels, n_features, double=double)
             data = check_graph(graph, n_features=n_features, n_classes=n_classes).data
-            wrong = _differences(model, rows, native, _run_own(data, rows))
+            wrong = label_differences(model, rows, native, _run_own(data, rows))
         except Exception as caught:
             # A converter may raise anything; its user needs the list of what works.
             reason = reason or (caught.__cause__ if isinstance(caught, LibraryFailure) else caught)
@@ -158,7 +161,7 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     )
 
 
-def _name(model: FittedModel) -> str:
+def model_name(model: FittedModel) -> str:
     """What messages call a model."""
     return "a constant" if model.estimator is None else type(model.estimator).__name__
 
@@ -168,7 +171,7 @@ def _last_step(estimator: Any) -> Any:
     return estimator[-1] if type(estimator).__name__ == "Pipeline" else estimator
 
 
-def _differences(
+def label_differences(
     model: FittedModel, rows: NDArray[np.float32], native: NDArray[np.int64], labels: NDArray[np.int64]
 ) -> int:
     """Rows with another label than before; of a network's, those where rounding may decide do not count."""
@@ -181,10 +184,10 @@ def _differences(
 
 def _run_own(data: bytes, rows: NDArray[np.float32]) -> NDArray[np.int64]:
     """The labels of our own graph, in this process and with the session that a receiver's child process uses."""
-    return _run_with_probabilities(data, rows, 0)[0]
+    return run_with_probabilities(data, rows, 0)[0]
 
 
-def _run_with_probabilities(
+def run_with_probabilities(
     data: bytes, rows: NDArray[np.float32], n_classes: int
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Labels and probabilities, as far as there are any, of our own graph."""
@@ -199,27 +202,39 @@ def _run_with_probabilities(
     return np.concatenate(labels), np.concatenate(probabilities)
 
 
-def _graph_bytes(
-    estimator: Any, labels: list[int], n_features: int, *, double: bool, n_classes: int | None = None
+def graph_bytes(
+    estimator: Any,
+    labels: list[int],
+    n_features: int,
+    *,
+    double: bool,
+    n_classes: int | None = None,
+    reading: Reading | None = None,
 ) -> bytes:
-    """The graph from rows to labels; with the number of agreed classes, to their probabilities as well."""
+    """The graph from rows to labels; with the number of agreed classes, to their probabilities as well.
+
+    With a reading both are what it makes of the scores behind the estimator's own label.
+    """
+    add = add_probability if reading is None else partial(add_reading, reading=reading)
     if estimator is None:
         proto = constant_graph(labels[0], n_features, n_classes)
     elif (forest := tree_graphs.forest_of(estimator)) is not None:
         proto = tree_graphs.forest_graph(forest, labels, n_features)
         if n_classes is not None:
-            add_probability(proto, with_link(forest.scores), labels, n_classes)
+            add(proto, with_link(forest.scores), labels, n_classes)
     else:
         with warnings.catch_warnings():
             # The converter reads attributes of SVC that scikit-learn will drop; its user can do nothing about it.
             warnings.filterwarnings("ignore", r"Attribute `prob[AB]_` was deprecated", FutureWarning)
-            model = _proto(estimator, n_features, double=double)
-        scores = None if n_classes is None else _scores(estimator, model)
-        proto = canonical_graph(model, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0)
+            model = _proto(estimator, n_features, double=double, scores=reading is not None)
+        scores = None if n_classes is None else _scores(estimator, model, decision=reading is not None)
+        proto = canonical_graph(
+            model, labels, n_features, double=double, scores=scores, n_classes=n_classes or 0, add=add
+        )
     return bytes(proto.SerializeToString(deterministic=True))
 
 
-def _scores(estimator: Any, proto: Any) -> LabelScores:
+def _scores(estimator: Any, proto: Any, *, decision: bool) -> LabelScores:
     """Where the numbers behind the label stand in a converted graph, or a ModelError where there are none."""
     last = _last_step(estimator)
     own_scores = family_of(last).scores
@@ -227,9 +242,14 @@ def _scores(estimator: Any, proto: Any) -> LabelScores:
         return own_scores(last)
     if (forest := tree_graphs.forest_of(last)) is not None:
         return with_link(forest.scores)
-    if not hasattr(estimator, "predict_proba") or len(proto.graph.output) < 2:
+    if len(proto.graph.output) < 2 or not (decision or hasattr(estimator, "predict_proba")):
         raise ModelError("it does not say how sure it is.")
-    return LabelScores(proto.graph.output[1].name, len(estimator.classes_), "sum")
+    name, width = proto.graph.output[1].name, len(estimator.classes_)
+    if hasattr(estimator, "predict_proba"):
+        return LabelScores(name, width, "sum")
+    # Of two classes there is one column, or two of which one is the other's opposite; support vectors have it first.
+    first = any(node.op_type == "SVMClassifier" for node in proto.graph.node)
+    return LabelScores(name, width, "decision", column=0 if first else -1)
 
 
 def with_link(scores: LabelScores) -> LabelScores:
@@ -239,8 +259,11 @@ def with_link(scores: LabelScores) -> LabelScores:
     return scores
 
 
-def _proto(estimator: Any, n_features: int, *, double: bool) -> Any:
-    """The estimator's graph, by the converter its family has: first input the rows, first output the local label."""
+def _proto(estimator: Any, n_features: int, *, double: bool, scores: bool = False) -> Any:
+    """The estimator's graph, by the converter its family has: first input the rows, first output the local label.
+
+    With `scores` the second output of a converted graph is a table, also where it is a decision function's.
+    """
     export = family_of(estimator).export
     if export is not None:
         with library_code():
@@ -254,7 +277,11 @@ def _proto(estimator: Any, n_features: int, *, double: bool) -> Any:
             # The steps before are the converter's, the classifier's graph is ours: faster, and exact on ties.
             return join_graphs(_convert(estimator[:-1], n_features, double=double), own)
     # Probabilities as a table; by default they are wrapped into dictionaries.
-    options = {"zipmap": False} if hasattr(estimator, "predict_proba") else None
+    plain = {"zipmap": False}
+    if scores and not hasattr(estimator, "predict_proba"):
+        with suppress(LibraryFailure):
+            return _convert(estimator, n_features, double=double, options=plain)
+    options = plain if hasattr(estimator, "predict_proba") else None
     return _convert(estimator, n_features, double=double, options=options)
 
 

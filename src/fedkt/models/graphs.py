@@ -5,7 +5,7 @@ Every graph goes from `rows` to `label`, and some to `probability` as well (see 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,8 +59,10 @@ class LabelScores:
     width: int
     """Its columns; one more than there are classes where the last one means nothing."""
     link: str
-    """"softmax", or "sum": the numbers of a row add up to `total`."""
+    """"softmax"; "sum": the numbers of a row add up to `total`; or "decision": they are no probabilities at all."""
     total: float = 1.0
+    column: int = -1
+    """Of a decision function between two classes: the column in which the second one has the larger numbers."""
 
 
 def add_probability(proto: Any, scores: LabelScores, labels: Sequence[int], n_classes: int) -> None:
@@ -168,10 +170,11 @@ def canonical_graph(
     double: bool,
     scores: LabelScores | None = None,
     n_classes: int = 0,
+    add: Callable[..., None] = add_probability,
 ) -> Any:
     """Only what the label needs, under our names, with local labels replaced by the agreed ones.
 
-    With `scores` and the number of agreed classes, also what their probabilities need.
+    With `scores` and the number of agreed classes, also what their probabilities need, put in by `add`.
     """
     from onnx import TensorProto, helper
 
@@ -206,7 +209,7 @@ def canonical_graph(
     ]
     model = label_model(nodes, n_features, tables)
     if scores is not None:
-        add_probability(model, replace(scores, name=names[scores.name]), labels, n_classes)
+        add(model, replace(scores, name=names[scores.name]), labels, n_classes)
     for opset in model.opset_import:
         for own in proto.opset_import:
             if own.domain == opset.domain == "":

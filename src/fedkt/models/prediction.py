@@ -38,7 +38,7 @@ def has_probabilities(model: Model) -> bool:
     """Whether a model gives probabilities, wherever it has to run."""
     if isinstance(model, OnnxModel):
         return model.soft
-    return isinstance(model, FittedModel) and (model.estimator is None or hasattr(model.estimator, "predict_proba"))
+    return isinstance(model, FittedModel) and model.has_probabilities
 
 
 def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> list[NDArray[np.float32] | str]:

@@ -103,10 +103,10 @@ def test_students_that_only_name_a_class_are_weighed_too(skewed):
 
 def test_networks_are_asked_how_sure_they_are(skewed, monkeypatch):
     pytest.importorskip("torch")
-    from fedkt.algorithms import fedkt as consistent
+    from fedkt.algorithms import final
 
-    asked, fitted = [], consistent.fit_group
-    monkeypatch.setattr(consistent, "fit_group", lambda problems, n: asked.extend(problems) or fitted(problems, n))
+    asked, fitted = [], final.fit_group
+    monkeypatch.setattr(final, "fit_group", lambda problems, n: asked.extend(problems) or fitted(problems, n))
     found, _ = accuracy(expert("mlp"), skewed)
     assert found > 0.8
     (labels,) = (problem.shares for problem in asked)

@@ -54,7 +54,9 @@ class LabelledRows(NamedTuple):
     queries: Labels | None = None
     """The rows that were asked; None for all of them."""
     distributions: NDArray[np.float64] | None = None
-    """What the labels were taken from, where the final model is to learn that."""
+    """How probable the classes are on each row, where a vote says that."""
+    shares: NDArray[np.float64] | None = None
+    """The class shares that labels should have, where what students say may have lost rare classes."""
 
 
 class Voting(ABC):

@@ -14,6 +14,7 @@ from fedkt.algorithms.lesson import TIES
 from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Voting
 from fedkt.federation import Server
 from fedkt.models.base import count_rows
+from fedkt.pooling import normalise_rows
 from fedkt.privacy import Ledger
 from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
 
@@ -53,10 +54,10 @@ class Consistent(Voting):
         if fedkt.level == "L1":
             return self.noisy_winners(fedkt, server, answers)
         # At L2 the students are private, and what is made of them costs nothing more (post-processing).
-        return LabelledRows(self.winners(fedkt, server, answers))
+        return self.winners(fedkt, server, answers)
 
-    def winners(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> Labels:
-        """The winners of the consistent votes on all public rows."""
+    def winners(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> LabelledRows:
+        """The winners of the consistent votes on all public rows, and each class's share of the votes."""
         n_classes = len(server.classes)
         votes = consistent_votes((each for _, each in answers.voters), n_classes)
         voters = len(answers.voters)
@@ -68,7 +69,7 @@ class Consistent(Voting):
         )
         note_figures(server, votes, labels, voters)
         note_lost_classes(server, votes, labels)
-        return labels
+        return LabelledRows(labels, distributions=normalise_rows(votes.astype(np.float64)))
 
     def noisy_winners(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> LabelledRows:
         """The noisy winners of the consistent votes on k public rows. Nothing else about the votes is kept."""

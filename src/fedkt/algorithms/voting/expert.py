@@ -3,8 +3,8 @@
 In Algorithm 1 a party that has hardly seen a class votes on it like everybody else. Here each party also says how many
 rows of each class it has, and the server weighs it by that (see `fedkt.pooling` for the arithmetic and what it
 assumes). Students that give probabilities are asked for them: their fixed point is what a model of the pooled rows
-would say. One that only names a class counts as nearly sure of it. A final network learns the fixed point as it is,
-another final model the likeliest class.
+would say. One that only names a class counts as nearly sure of it. The final model learns the fixed point as it is, if
+its family can, else the likeliest class.
 
 Without noise subsets buy nothing: one teacher sees all rows of its party, its student learns how sure it is (see
 `soft_lesson`), and one student is sent instead of two.
@@ -23,15 +23,15 @@ from fedkt.algorithms.calibration import count_noise
 from fedkt.algorithms.lesson import TIES, Lesson
 from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities
 from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Students, Voting
-from fedkt.algorithms.voting.weights import limit_drift, name_parties, note_weights
+from fedkt.algorithms.voting.weights import all_calibrated, limit_drift, name_parties, note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, PrivacyError
 from fedkt.federation import Party, Server
 from fedkt.models.base import count_rows
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
+from fedkt.models.ensemble import is_calibrated, learns_distributions
 from fedkt.models.prediction import probabilities_of_all
-from fedkt.pooling import MISFIT, Matrix, misfit, normalise_rows, pooled_posterior, shares_of
+from fedkt.pooling import MISFIT, Matrix, expected_shares, misfit, normalise_rows, pooled_posterior, shares_of
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.votes import winners
 
@@ -138,13 +138,13 @@ class Expert(Voting):
         return probabilities_of_all(*students)
 
     def label(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> LabelledRows:
-        """The likeliest classes of what the parties say together; a final network learns that itself."""
+        """What the parties say together, and the likeliest classes of it."""
         # A distribution over the classes for every public row: the mean of a party's students.
         opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
-        scores = limit_drift(server, answers.bundles, self.weigh(fedkt, server, answers.bundles, opinions))
-        labels = winners(scores, server.rng(0, TIES))
-        soft = any(bundle.has_probabilities for bundle in answers.bundles) and is_neural(fedkt.final_model(server))
-        return LabelledRows(labels, distributions=scores if soft else None)
+        scores = self.weigh(fedkt, server, answers.bundles, opinions)
+        labels = winners(limit_drift(server, answers.bundles, scores), server.rng(0, TIES))
+        shares = None if all_calibrated(answers.bundles) else expected_shares(scores[scores.max(axis=1) > 0])
+        return LabelledRows(labels, distributions=scores, shares=shares)
 
     def weigh(
         self, fedkt: FedKT, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]

@@ -16,7 +16,7 @@ def limit_drift(server: Server, voting: Sequence[Bundle], scores: Matrix) -> Mat
 
     Labels of calibrated students alone stay as they are: if they stray, then because classes can hardly be told apart.
     """
-    if all(bundle.calibrated and bundle.has_probabilities for bundle in voting):
+    if all_calibrated(voting):
         return scores
     result, before, after = limit_label_drift(scores)
     server.diary.vote.strayed = before
@@ -26,6 +26,11 @@ def limit_drift(server: Server, voting: Sequence[Bundle], scores: Matrix) -> Mat
             f"public rows, and were pulled back to {after:.1%}."
         )
     return result
+
+
+def all_calibrated(voting: Sequence[Bundle]) -> bool:
+    """Whether all students find a class about as probable as it is."""
+    return all(bundle.calibrated and bundle.has_probabilities for bundle in voting)
 
 
 def note_weights(server: Server, voting: Sequence[Bundle], counts: Matrix, says: str) -> None:

@@ -1,0 +1,162 @@
+"""The server's final model: what it learns from the labelled public rows, and how its scores are read.
+
+A vote gives more than a label: how probable the parties together find each class. A final model learns that wherever
+its family can; boosting on winners ranks rows worse than a party alone would. What other families score is calibrated
+afterwards on the same distributions. Its labels may be moved towards classes that would be lost; probabilities stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.algorithms.lesson import STUDY
+from fedkt.algorithms.voting.base import LabelledRows
+from fedkt.errors import ModelError
+from fedkt.federation import Server
+from fedkt.models.base import FittedModel, count_rows, take_rows
+from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_neural, learns_distributions
+from fedkt.models.reading import (
+    Calibration,
+    Reading,
+    class_scores,
+    fit_calibration,
+    has_scores,
+    scores_fit_labels,
+)
+from fedkt.pooling import Matrix, label_factors, normalise_rows
+from fedkt.votes import NO_VOTE, Labels
+
+if TYPE_CHECKING:
+    from fedkt.algorithms.fedkt import FedKT
+
+FEW_ROWS = 20
+"""On fewer public rows nothing is calibrated: slope and offsets would follow single rows."""
+HALVES = 2
+
+
+@dataclass(frozen=True)
+class FinalLesson:
+    """The labelled public rows, as a final model learns them."""
+
+    server: Server
+    task: TrainingTask
+    distributions: Matrix
+    """How probable the classes are on each of its rows; all on its label where the vote gave no more."""
+    shares: Matrix | None
+    """The class shares that its labels should have, where they may be moved."""
+    private: bool
+    """Whether noise is in what it learns."""
+
+    def fit(self) -> FittedModel:
+        """The trained model, and how its scores are read."""
+        (model,) = fit_group([self.task], len(self.server.classes))
+        if model.estimator is None or is_neural(model.estimator):
+            return model
+        reading = self.reading(model)
+        if reading is None and not model.has_probabilities:
+            self.server.diary.say(
+                f"The final model ({type(model.estimator).__name__}) only names a class: it does not say how sure it "
+                "is. Choose another final family where probabilities matter."
+            )
+        return replace(model, reading=reading)
+
+    def reading(self, model: FittedModel) -> Reading | None:
+        """How the model's scores are read; None where that is the estimator's own business."""
+        calibration, probabilities = None, None
+        # What is mostly noise says nothing about how sure a model should be that has learned it as well as it can.
+        if not hasattr(model.estimator, "predict_proba") or not (self.private or is_calibrated(self.task.estimator)):
+            scores = self.scores(model)
+            if scores is not None:
+                calibration = self.calibrate(model, scores)
+                probabilities = calibration.probabilities(scores)
+        if calibration is None and not hasattr(model.estimator, "predict_proba"):
+            return None
+        factors = self.label_factors(model, probabilities)
+        return None if calibration is None and factors is None else Reading(calibration, factors)
+
+    def label_factors(self, model: FittedModel, probabilities: Matrix | None) -> Matrix | None:
+        """By what labels are moved towards each class; None where the estimator's own labels stay.
+
+        Who has learned labels has learned those that the vote has moved already.
+        """
+        if self.task.shares is None:
+            return None
+        if self.shares is None:
+            return None if probabilities is None else np.ones(len(model.labels))
+        known = probabilities
+        if known is None:
+            known = model.predict_proba(self.task.own_rows, len(self.server.classes))[:, model.labels]
+        factors = label_factors(known, normalise_rows(self.shares[None, model.labels])[0])
+        return np.ones(len(model.labels)) if factors is None and probabilities is not None else factors
+
+    def calibrate(self, model: FittedModel, scores: Matrix) -> Calibration:
+        """The calibration of the model by the distributions of its rows."""
+        known = normalise_rows(self.distributions[:, model.labels])
+        return fit_calibration(scores, known, logarithms=hasattr(model.estimator, "predict_proba"))
+
+    def scores(self, model: FittedModel) -> Matrix | None:
+        """What such a model scores on its rows while it has not learned them; None where that says nothing.
+
+        Each half is scored by a model of the other half. A model is surer of rows that it has learned.
+        """
+        task, n_rows = self.task, self.task.n_rows
+        if n_rows < FEW_ROWS or not has_scores(model.estimator):
+            return None
+        half = self.server.rng(0, STUDY, 1).permutation(n_rows) % HALVES
+        scores = np.zeros((n_rows, len(model.labels)))
+        for number in range(HALVES):
+            others, mine = np.flatnonzero(half != number), np.flatnonzero(half == number)
+            twin = self.twin(others, number)
+            if twin.estimator is None or not np.array_equal(twin.labels, model.labels):
+                return None
+            rows = take_rows(task.own_rows, mine)
+            part = class_scores(twin.estimator, rows)
+            if not scores_fit_labels(part, np.asarray(twin.estimator.predict(rows)), len(model.labels)):
+                return None
+            scores[mine] = part
+        return scores
+
+    def twin(self, places: Labels, number: int) -> FittedModel:
+        """A model like the final one that has learned some of its rows."""
+        task = self.task
+        rows = places if task.rows is None else task.rows[places]
+        rng = self.server.rng(0, STUDY, 2 + number)
+        (model,) = fit_group([replace(task, y=task.y[places], rows=rows, rng=rng)], len(self.server.classes))
+        return model
+
+
+def final_lesson(fedkt: FedKT, server: Server, labelled: LabelledRows) -> FinalLesson:
+    """What the final model learns: distributions where it can, else labels; rows without a label are left out."""
+    answered = np.flatnonzero(labelled.labels != NO_VOTE)
+    if len(answered) == 0:
+        raise ModelError("No query was answered. Lower the threshold of the noise, or ask more queries.")
+    labels = labelled.labels[answered]
+    rows = answered if labelled.queries is None else labelled.queries[answered]
+    estimator = fedkt.final_model(server)
+    known: Matrix = np.eye(len(server.classes))[labels]
+    target: Labels | NDArray[np.float64] = labels
+    if labelled.distributions is not None:
+        known = labelled.distributions[answered]
+        if learns_distributions(estimator):
+            target = known
+    task = TrainingTask(
+        estimator,
+        server.public,
+        target,
+        server.rng(0, STUDY),
+        None if len(rows) == count_rows(server.public) else rows,
+        "The server's final model",
+    )
+    return FinalLesson(server, task, known, labelled.shares, fedkt.level != "L0")
+
+
+def fit_by_labels(fedkt: FedKT, server: Server, labelled: LabelledRows) -> FittedModel:
+    """The final model as Algorithm 1 has it, of labels; only a network of experts learns distributions."""
+    soft = fedkt.voting.probabilities and is_neural(fedkt.final_model(server))
+    plain = labelled if soft else labelled._replace(distributions=None)
+    (model,) = fit_group([final_lesson(fedkt, server, plain).task], len(server.classes))
+    return model

@@ -1,0 +1,141 @@
+"""How the scores of a final model are read: as probabilities, and as a label.
+
+What a classifier scores (how probable it finds a class, or how far from a boundary a row lies) orders rows well and may
+still be far from how often it is right. Calibration sets that right with one slope for all classes and an offset for
+each, found on rows whose distributions are known. A label may be moved towards a class by a factor; probabilities stay
+as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import ModelError
+
+Table = NDArray[np.float64]
+
+FLOORS = (1e-30, 1e-6, 1e-3)
+"""What smaller probabilities count as: whichever suits a model best.
+
+Naive Bayes means its tiny ones, and float32, in which models travel, has few smaller than the first. An average of few
+trees or neighbours says 0 where it only has not seen a class.
+"""
+FLATTEST, STEEPEST = 0.02, 1e4
+"""The least and the largest slope, for scores that are about 1 apart. The least one hardly tells classes apart, but
+keeps the order of the rows."""
+ROUNDING = 1e-3
+"""How far a row's probabilities may be above 1 in all."""
+AGREEMENT = 0.95
+"""On so many rows the largest score must be that of the label; other columns mean something else (one class against
+another, say)."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probabilities as the softmax of slope · score + offset."""
+
+    slope: float
+    offsets: Table
+    """One for each class that the model tells apart."""
+    floor: float = FLOORS[0]
+    """Below it probabilities are not told apart where their logarithms are the scores."""
+
+    def probabilities(self, scores: Table) -> Table:
+        """The probability of each class, for rows of scores."""
+        return softmax(self.slope * scores + self.offsets)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How scores become probabilities and a label. Classes are those that the model tells apart, in its order."""
+
+    calibration: Calibration | None = None
+    """None where the model's own probabilities are taken as they are."""
+    factors: Table | None = None
+    """The label is the class with the largest product of probability and factor; None for the estimator's own label."""
+
+    def probabilities(self, estimator: Any, X: Any) -> Table:
+        """How probable each class is on each row."""
+        if self.calibration is None:
+            own = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+            total = own.sum(axis=1, keepdims=True)
+            # On rows far from all it knows, naive Bayes in float32 is sure of several classes at once.
+            twice = (total > 1 + ROUNDING) & np.isfinite(total)
+            return np.where(twice, own / np.where(twice, total, 1.0), own)
+        return self.calibration.probabilities(class_scores(estimator, X, self.calibration.floor))
+
+    def labels(self, estimator: Any, X: Any) -> NDArray[Any]:
+        """The label of each row, as the estimator calls it."""
+        if self.factors is None:
+            return np.asarray(estimator.predict(X)).reshape(-1)
+        weighted = self.probabilities(estimator, X) * self.factors
+        return np.asarray(np.asarray(estimator.classes_)[weighted.argmax(axis=1)])
+
+
+def softmax(logits: Table) -> Table:
+    """Each row as a distribution."""
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def has_scores(estimator: Any) -> bool:
+    """Whether a trained classifier says more than a class."""
+    return hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
+
+
+def class_scores(estimator: Any, X: Any, floor: float = FLOORS[0]) -> Table:
+    """A score for each class and row: the logarithm of its probability, or its value of the decision function."""
+    if hasattr(estimator, "predict_proba"):
+        return np.asarray(np.log(np.maximum(np.asarray(estimator.predict_proba(X), dtype=np.float64), floor)))
+    if not hasattr(estimator, "decision_function"):
+        raise ModelError(f"{type(estimator).__name__} only names a class.")
+    values = np.asarray(estimator.decision_function(X), dtype=np.float64)
+    return np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
+
+
+def scores_fit_labels(scores: Table, labels: NDArray[np.int64], n_classes: int) -> bool:
+    """Whether there is a score for each class, and the largest one is that of the label."""
+    if scores.shape != (len(labels), n_classes) or not np.isfinite(scores).all():
+        return False
+    return float(np.mean(scores.argmax(axis=1) == labels)) >= AGREEMENT
+
+
+def fit_calibration(scores: Table, shares: Table, *, logarithms: bool) -> Calibration:
+    """The calibration under which `shares`, a distribution for each row of scores, are likeliest.
+
+    Where the scores are `logarithms` of probabilities, the best floor is chosen as well.
+    """
+    floors = FLOORS if logarithms else FLOORS[:1]
+    tries = [fit_slope(np.maximum(scores, np.log(floor)) if logarithms else scores, shares) for floor in floors]
+    (_, slope, offsets), floor = min(zip(tries, floors, strict=True), key=lambda each: each[0][0])
+    return Calibration(slope, offsets, floor)
+
+
+def fit_slope(scores: Table, shares: Table) -> tuple[float, float, Table]:
+    """The least cross entropy, and the slope and the offsets that give it.
+
+    It is convex in slope and offsets, so there is one such least.
+    """
+    from scipy.optimize import minimize
+
+    n_rows, n_classes = scores.shape
+    # Scores of about 1 are what the search expects.
+    unit = float(np.abs(scores - scores.mean(axis=1, keepdims=True)).mean()) or 1.0
+    scaled = scores / unit
+
+    def entropy(parameters: Table) -> tuple[float, Table]:
+        logits = parameters[0] * scaled + parameters[1:]
+        top = logits.max(axis=1, keepdims=True)
+        log_sum = top + np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+        gap = np.exp(logits - log_sum) - shares
+        gradient = np.concatenate([[float((gap * scaled).sum())], gap.sum(axis=0)])
+        return float((shares * (log_sum - logits)).sum()) / n_rows, gradient / n_rows
+
+    start = np.concatenate([[1.0], np.zeros(n_classes)])
+    bounds = [(FLATTEST, STEEPEST)] + [(-STEEPEST, STEEPEST)] * n_classes
+    found = minimize(entropy, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return float(found.fun), float(found.x[0]) / unit, np.asarray(found.x[1:] - found.x[1:].mean())

@@ -1,0 +1,110 @@
+"""What the server's final model learns, and how its labels and probabilities are read."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+from fedkt.algorithms import FedKT
+from fedkt.algorithms.final import final_lesson
+from fedkt.algorithms.voting.base import LabelledRows
+from fedkt.federation import Server
+
+SLOPE = 2.0
+
+
+def server_of(rows=800, seed=0, classes=("no", "yes")):
+    public = np.random.default_rng(seed).normal(size=(rows, 3)).astype(np.float32)
+    return Server(public, classes, seed)
+
+
+def posterior(public):
+    yes = 1 / (1 + np.exp(-(SLOPE * public[:, 0] - 2)))
+    return np.column_stack([1 - yes, yes])
+
+
+def fit(model, server, labelled, **settings):
+    return final_lesson(FedKT(model, **settings), server, labelled).fit()
+
+
+def labelled_by(server, shares=None):
+    known = posterior(server.public)
+    return LabelledRows(known.argmax(axis=1), distributions=known, shares=shares)
+
+
+def test_a_final_model_learns_how_probable_the_classes_are_and_not_only_which_wins():
+    server = server_of()
+    fresh = posterior(np.random.default_rng(9).normal(size=(2_000, 3)))
+    rows = np.random.default_rng(9).normal(size=(2_000, 3)).astype(np.float32)
+    soft = fit(HistGradientBoostingClassifier(max_iter=60), server, labelled_by(server))
+    hard = fit(HistGradientBoostingClassifier(max_iter=60), server, LabelledRows(labelled_by(server).labels))
+    gap = {name: np.abs(each.predict_proba(rows, 2) - fresh).mean() for name, each in (("s", soft), ("h", hard))}
+    assert gap["s"] < 0.05 < 0.1 < gap["h"]
+
+
+def test_a_family_that_learns_labels_only_is_calibrated_by_the_distributions():
+    server = server_of()
+    model = fit(SVC(), server, labelled_by(server))
+    rows = np.random.default_rng(9).normal(size=(2_000, 3)).astype(np.float32)
+    true = posterior(rows)[:, 1]
+    says = model.predict_proba(rows, 2)[:, 1]
+    certain = model.predict(rows)
+    assert np.abs(says - true).mean() < np.abs(certain - true).mean() / 2
+    assert np.array_equal(model.predict(rows), np.asarray(model.estimator.predict(rows)))
+
+
+def test_rows_that_a_model_has_learned_do_not_calibrate_it():
+    """A forest without limits is all but certain of what it has learned, whatever the labels: here they are coins."""
+    server = server_of(400)
+    coins = np.random.default_rng(3).integers(0, 2, 400)
+    labelled = LabelledRows(coins, distributions=np.eye(2)[coins])
+    model = fit(RandomForestClassifier(50), server, labelled)
+    rows = np.random.default_rng(9).normal(size=(500, 3)).astype(np.float32)
+    spread = model.predict_proba(rows, 2)[:, 1].std()
+    native = np.asarray(model.estimator.predict_proba(rows))[:, 1].std()
+    assert spread < native / 2
+
+
+def test_labels_are_moved_towards_a_class_that_would_be_lost_and_probabilities_are_not():
+    server = server_of(2_000)
+    known = np.clip(posterior(server.public) * [1, 0.3], 0, 1)
+    known[:, 0] = 1 - known[:, 1]
+    plain = LabelledRows(known.argmax(axis=1), distributions=known)
+    assert plain.labels.sum() == 0
+    expected = known.mean(axis=0)
+    lost = fit("forest", server, plain)
+    kept = fit("forest", server, plain._replace(shares=expected))
+    assert lost.predict(server.public).mean() == 0
+    assert kept.predict(server.public).mean() == pytest.approx(expected[1], abs=0.05)
+    assert np.array_equal(kept.predict_proba(server.public, 2), lost.predict_proba(server.public, 2))
+
+
+def test_a_model_that_only_names_a_class_says_so():
+    server = server_of(300, classes=("a", "b", "c"))
+    labels = np.random.default_rng(0).integers(0, 3, 300)
+    model = fit(SVC(decision_function_shape="ovo"), server, LabelledRows(labels, distributions=np.eye(3)[labels]))
+    assert not model.has_probabilities
+    assert any("only names a class" in note for note in server.diary.notes)
+
+
+def test_noisy_labels_do_not_make_a_forest_doubt_what_it_learned():
+    """At a private level its own probabilities stay as they are."""
+    server = server_of()
+    model = final_lesson(FedKT("forest", level="L2"), server, labelled_by(server)).fit()
+    assert model.reading is None
+
+
+def test_neighbours_learn_labels_and_are_calibrated():
+    server = server_of()
+    model = fit(KNeighborsClassifier(15), server, labelled_by(server))
+    rows = np.random.default_rng(9).normal(size=(1_000, 3)).astype(np.float32)
+    truth = np.random.default_rng(4).random(1_000) < posterior(rows)[:, 1]
+    assert model.has_probabilities
+    assert roc_auc_score(truth, model.predict_proba(rows, 2)[:, 1]) > 0.75
+
+
+def test_few_public_rows_calibrate_nothing():
+    server = server_of(15)
+    assert fit("forest", server, labelled_by(server)).reading is None

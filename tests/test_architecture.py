@@ -15,6 +15,7 @@ ALLOWED = {
     "system": set(),
     "votes": set(),
     "pooling": set(),
+    "quality": {"errors"},
     "privacy": {"errors", "system", "votes"},
     "models": {"errors", "system"},
     "data": {"errors", "system"},
@@ -22,7 +23,7 @@ ALLOWED = {
     "federation": {"errors", "bundle", "privacy", "system", "votes"},
     "algorithms": {"errors", "bundle", "federation", "models", "pooling", "privacy", "system", "votes"},
     "plan": {"errors", "algorithms", "bundle", "data", "models", "privacy", "system"},
-    "report": {"errors", "algorithms", "data", "federation", "models", "privacy", "system", "votes"},
+    "report": {"errors", "algorithms", "data", "federation", "models", "privacy", "quality", "system", "votes"},
 }
 BASE = set(ALLOWED)
 ALLOWED |= {part: BASE for part in ("estimator", "lab", "live")}

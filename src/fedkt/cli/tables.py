@@ -32,10 +32,12 @@ def as_rich(grid: Grid, *, colours: Mapping[str, str] | None = None, wrap: bool 
 
     `colours` are those of marked cells; with `wrap` a cell may take several lines.
     """
-    table = Table(title=grid.title or None, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(
+        title=escape(grid.title) or None, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     for place, column in enumerate(grid.head):
         left = place == 0 or column in grid.words
-        table.add_column(column, justify="left" if left else "right", no_wrap=not wrap)
+        table.add_column(escape(column), justify="left" if left else "right", no_wrap=not wrap)
     for line in grid.lines:
         table.add_row(*(cell if isinstance(cell, str) else marked_up(cell, colours or {}) for cell in line))
     return table

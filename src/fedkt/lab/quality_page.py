@@ -1,0 +1,60 @@
+"""The page about one model on labelled rows: the verdict first, then figures and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fedkt.lab.html import page_template
+from fedkt.lab.quality_figures import quality_pictures
+from fedkt.lab.quality_tables import class_grid, comparison_grid, comparison_words, confusion_grid, explained_grid
+from fedkt.quality import Difference, Quality
+from fedkt.quality import verdicts as verdicts_of
+from fedkt.quality.words import main_line, opening_line
+
+
+def render_quality_page(
+    title: str,
+    quality: Quality,
+    *,
+    comparisons: Sequence[tuple[str, Difference]] = (),
+    verdicts: Sequence[str] = (),
+    facts: Sequence[tuple[str, str]] = (),
+) -> str:
+    """One self-contained HTML page, without scripts and with nothing loaded from anywhere.
+
+    `comparisons` are other models by name, our accuracy less theirs; `verdicts` are added to those that the figures
+    call for; `facts` say what was measured: file, rows, date of the model, and the like.
+    """
+    return page_template("quality.html").render(
+        title=title,
+        opening=quality_opening(quality, comparisons, verdicts),
+        part=quality_part(quality),
+        comparisons=comparison_grid(comparisons),
+        facts=list(facts),
+    )
+
+
+def quality_opening(
+    quality: Quality, comparisons: Sequence[tuple[str, Difference]] = (), more: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The sentences a page opens with, and whether they are a warning."""
+    found = list(dict.fromkeys((*verdicts_of(quality), *more)))
+    beside = [comparison_words(name, each) for name, each in comparisons]
+    sentences = [*(found or [opening_line(quality)]), *beside]
+    bad = bool(found) or any(each.worse for _, each in comparisons)
+    # The other openings have the accuracy in them.
+    if found and quality.accuracy.low > quality.majority:
+        sentences.append(main_line(quality))
+    return {"sentences": sentences, "warning": bad}
+
+
+def quality_part(quality: Quality, suffix: str = "") -> dict[str, Any]:
+    """What the template of this part of a page needs; `suffix` makes the ids of its pictures its own."""
+    return {
+        "figures": explained_grid(quality),
+        "classes": class_grid(quality),
+        "confusion": confusion_grid(quality),
+        "pictures": [picture.svg(f"{suffix}q{place}") for place, picture in enumerate(quality_pictures(quality))],
+        "calibrated": bool(quality.calibration_curve),
+    }

@@ -55,7 +55,9 @@ def draw_intervals(lines: list[tuple[str, Interval, float, str]]) -> Figure:
     axes = figure.subplots()
     for row, (name, interval, base, without) in enumerate(lines):
         axes.plot([100 * interval.low, 100 * interval.high], [row, row], color=BLUE, linewidth=2.2, zorder=3)
-        axes.plot(100 * interval.value, row, "D", color=BLUE, markersize=7, markeredgecolor="white", zorder=4)
+        axes.plot(
+            100 * interval.value, row, "D", color=BLUE, markersize=7, markeredgecolor="white", zorder=4, clip_on=False
+        )
         axes.plot([100 * base] * 2, [row - 0.2, row + 0.2], color=ORANGE, linewidth=2.6, zorder=2)
         axes.text(0, row - 0.34, f"{name} {100 * interval.value:.1f} %", fontsize=9, va="center", weight="bold")
         axes.text(100, row - 0.34, f"{without} {100 * base:.1f} %", fontsize=8, va="center", ha="right", color=QUIET)

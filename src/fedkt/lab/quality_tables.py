@@ -42,7 +42,7 @@ def explained_grid(quality: Quality) -> Grid:
         [GridCell(words, EXPLANATIONS[figure]), GridCell(value, between)]
         for figure, words, value, between in main_figures(quality)
     ]
-    return Grid(["Figure", "Value (95 % between)"], lines, f"{quality.rows:,} rows", caption)
+    return Grid(["Figure", "Value\n(95 % between)"], lines, f"{quality.rows:,} rows", caption)
 
 
 def main_figures(quality: Quality) -> list[tuple[str, str, str, str]]:

@@ -26,7 +26,16 @@ from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Noise, make_noise
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.privacy.mechanisms import USUAL
-from fedkt.report import Report, RunLog, accuracies, build_report, promise_of, run_log
+from fedkt.report import (
+    Report,
+    RunLog,
+    accuracies,
+    build_report,
+    figures_alone,
+    promise_of,
+    qualities,
+    run_log,
+)
 from fedkt.system.parallel import Progress, cpu_clock
 
 
@@ -72,8 +81,6 @@ def run(
     )
     if diagnostic is not None:
         diagnostic(outcome, full)
-    names = [party.name for party in parties]
-    plain, balanced = accuracies(outcome.final.models, data.X_test, data.y_test)
     return build_report(
         promise,
         rounds.earlier.followed_by(run_log(outcome, full.level, truth=data.y_public)),
@@ -81,14 +88,27 @@ def run(
         processes=jobs,
         laboratory=True,
         command=command,
-        accuracy=float(np.mean(plain)),
-        balanced_accuracy=float(np.mean(balanced)),
-        party_accuracy=dict(zip(names, plain, strict=True)) if len(plain) == len(parties) else {},
+        **quality_facts(outcome.final, data, parties),
         bytes_sent=rounds.sent,
         bytes_received=rounds.received,
         history=tuple(asdict(each) for each in rounds.figures) if algorithm.rounds > 1 else (),
         **input_facts(full, algorithm, data, parties),
     )
+
+
+def quality_facts(final: Bundle, data: Dataset, parties: Sequence[Party]) -> dict[str, Any]:
+    """The fields of a report that say how good the final model is, or the models of the parties where each has one."""
+    measured = qualities(final.models, data.X_test, data.y_test, data.classes)
+    plain = [each.accuracy.value for each in measured]
+    facts = {"accuracy": float(np.mean(plain))}
+    facts["balanced_accuracy"] = float(np.mean([each.balanced_accuracy.value for each in measured]))
+    several = len(measured) == len(parties)
+    return {
+        **facts,
+        "quality": measured[0] if len(measured) == 1 else None,
+        "party_accuracy": {party.name: each for party, each in zip(parties, plain, strict=True)} if several else {},
+        "alone": figures_alone(measured, [len(party.y) for party in parties]) if several and len(parties) > 1 else None,
+    }
 
 
 def load_split(setting: Setting, data_dir: Path | None) -> Dataset:

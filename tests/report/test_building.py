@@ -16,8 +16,8 @@ KNOWN_BEFORE = """
 dataset algorithm model parties partitions subsets level seed epsilon delta privacy privacy_statement versions command
 partition beta source epochs local_epochs learning_rate mu distil_epochs rounds participation
 """
-THROUGH_THE_NOISE = "accuracy balanced_accuracy label_accuracy"
-ABOUT_PARTIES = "party_rows party_accuracy votes history"
+THROUGH_THE_NOISE = "accuracy balanced_accuracy label_accuracy quality"
+ABOUT_PARTIES = "party_rows party_accuracy alone votes history"
 OF_THE_WHOLE_RUN = "bytes_sent bytes_received seconds cpu_seconds rows"
 
 FULL = {

@@ -23,6 +23,7 @@ from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
 from fedkt.algorithms.voting.base import StudentAnswers
+from fedkt.algorithms.voting.lost import note_absent_classes
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
@@ -245,6 +246,7 @@ class FedKT(Algorithm):
             if self.level == "L1" and len(server.ledger.releases) == released:
                 raise self.voting.noise_lost("L1")
             server.diary.vote.labels = [(labelled.queries, labelled.labels)]
+            note_absent_classes(server, labelled.labels)
             if self.soft_final:
                 model = final_lesson(self, server, labelled).fit()
             else:

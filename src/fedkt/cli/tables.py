@@ -17,6 +17,8 @@ from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
+from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_verdicts
+from fedkt.lab.quality_tables import calibration_grid, class_grid, confusion_grid, figures_grid
 from fedkt.lab.results import less_first, summarise
 from fedkt.lab.runner import data_dependent, draw_parties
 from fedkt.lab.setting import Setting
@@ -24,6 +26,7 @@ from fedkt.lab.tables import difference, reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
+from fedkt.quality import Quality, verdicts
 from fedkt.report import Report, protects_parties, weights_in_words
 
 
@@ -65,7 +68,9 @@ def print_reports(reports: Sequence[Report]) -> None:
         ]
         for report in reports
     ]
+    print_attention(reports)
     stdout.print(as_rich(Grid(head, lines, title, words=("model",))))
+    print_run_quality(reports)
     for report in reports:
         if "unlabelled" in report.votes:
             stdout.print(
@@ -76,8 +81,33 @@ def print_reports(reports: Sequence[Report]) -> None:
             stdout.print(weights_in_words(report), markup=False, highlight=False)
     stdout.print(f"Privacy: {first.privacy}", soft_wrap=True)
     print_data(first)
+    print_notes(reports)
+
+
+def print_attention(reports: Sequence[Report]) -> None:
+    """What must not be overlooked, before any figure: useless models, and federations that make members worse."""
+    for sentence in (*run_verdicts(reports), *member_verdicts(summarise(reports))):
+        stdout.print("[bold red]Attention:[/bold red]", end=" ")
+        stdout.say(sentence)
+
+
+def print_run_quality(reports: Sequence[Report]) -> None:
+    """Everything about the quality of a single run; of several, their main figures side by side."""
+    if len(reports) > 1 or reports[0].quality is None:
+        print_below(quality_summary(reports))
+        return
+    quality = Quality.from_dict(reports[0].quality)
+    for grid in (figures_grid(quality), class_grid(quality), confusion_grid(quality), calibration_grid(quality)):
+        print_below(grid)
+    stdout.print()
+
+
+def print_notes(reports: Sequence[Report]) -> None:
+    """Every note once; verdicts about the final models have been said at the top."""
+    verdict = {each for report in reports if report.quality for each in verdicts(Quality.from_dict(report.quality))}
     for note in dict.fromkeys(note for report in reports for note in report.notes):
-        stdout.print(f"Note: {note}", markup=False)
+        if note not in verdict:
+            stdout.print(f"Note: {note}", markup=False)
 
 
 def print_data(report: Report) -> None:
@@ -123,8 +153,10 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
         for summary in summarise(reports)
     ]
     lines += [[algorithm, *["–"] * (len(head) - 1)] for algorithm in unsuited]
+    print_attention(reports)
     stdout.print(as_rich(Grid(head, lines, title)))
     print_differences(reports)
+    print_below(quality_summary(reports))
     print_below(reach_table(reports))
     print_traffic(reports)
     print_data(first)
@@ -133,8 +165,7 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     private = [report for report in reports if report.epsilon is not None]
     if private:
         stdout.print(f"Privacy: {max(private, key=lambda each: each.epsilon or 0).privacy}", soft_wrap=True)
-    for note in dict.fromkeys(note for report in private for note in report.notes):
-        stdout.print(f"Note: {note}", markup=False)
+    print_notes(private)
 
 
 def cost_cells(epsilon: float | None, bytes_sent: float | None, seconds: float) -> list[str]:

@@ -17,19 +17,29 @@ def headline(first: Report, scores: dict[str, Summary], measured: Sequence[Repor
         return [f"{name_of(first.algorithm)} was run on {setting}. No test rows were given: its accuracy is not known."]
     weakest_first = sorted(scores.values(), key=lambda each: each.mean_accuracy)
     best = max(scores.values(), key=lambda each: each.mean_accuracy)
-    lead = scores.get("fedkt", best)
+    lead = lead_of(scores)
     mean = with_spread(lead.accuracy, len(lead.seeds) > 1)
     over = f"mean of {len(lead.seeds)} seeds" if len(lead.seeds) > 1 else f"seed {lead.seeds[0]}"
     sentences = [f"{name_of(lead.algorithm)} on {setting} reaches a test accuracy of {mean} ({over})."]
+    if lead.majority is not None:
+        sentences.append(f"Always naming the most frequent class is right on {percent(lead.majority)}.")
     sentences += [comparison(lead, other, measured) for other in weakest_first if other is not lead]
     alone = [value for report in measured if report.algorithm == "solo" for value in report.party_accuracy.values()]
     if len(alone) > 1:
         sentences.append(f"Alone, the single parties reach between {percent(min(alone))} and {percent(max(alone))}.")
+    weighted = next((each.by_rows["accuracy"] for each in scores.values() if each.by_rows), None)
+    if weighted is not None:
+        sentences.append(f"Weighted by their rows, the parties alone reach {percent(weighted[0])}.")
     if best is not lead:
         sentences.append(f"Highest of all: {name_of(best.algorithm)} with {percent(best.mean_accuracy)}.")
     if len(lead.seeds) == 1:
         sentences.append("This is a single seed: how much luck there is in it is not known.")
     return sentences
+
+
+def lead_of(scores: dict[str, Summary]) -> Summary:
+    """The algorithm that a page is about: FedKT, or the best where it was not run."""
+    return scores.get("fedkt", max(scores.values(), key=lambda each: each.mean_accuracy))
 
 
 def comparison(lead: Summary, other: Summary, measured: Sequence[Report]) -> str:

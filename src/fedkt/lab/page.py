@@ -11,16 +11,21 @@ from fedkt.errors import ConfigurationError
 from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.figures import accuracy_bars, vote_histograms
 from fedkt.lab.grid import Grid, GridCell
-from fedkt.lab.headline import headline
+from fedkt.lab.headline import headline, lead_of
 from fedkt.lab.html import page_template
 from fedkt.lab.names import card_of, name_of
-from fedkt.lab.results import summarise
+from fedkt.lab.quality_page import quality_part
+from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_verdicts
+from fedkt.lab.results import Summary, summarise
 from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import distinct, human_bytes, human_seconds, percent, seeds_in_words, with_noun, with_spread
+from fedkt.quality import Quality
 from fedkt.report import Report, weights_in_words
 from fedkt.system.files import write_atomically
 
+MOST_ATTENTION = 4
+"""Verdicts that a page opens with; the others follow its headline."""
 PARTITIONS_IN_WORDS = {
     "dirichlet": "each class dealt out in Dirichlet(β) shares",
     "balanced": "Dirichlet(β) shares, parties of nearly equal size",
@@ -70,9 +75,14 @@ def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
     votes = pooled_votes(reports)
     model = model_bytes(reports)
     first = reports[0]
+    attention = [*run_verdicts(measured, name_of), *member_verdicts(list(scores.values()), name_of)]
     return {
         "heading": f"{first.dataset}, {with_noun(first.parties, 'party', 'parties')}, model {first.model}",
-        "headline": headline(first, scores, measured),
+        "headline": [*attention[:MOST_ATTENTION], *headline(first, scores, measured)],
+        "attention": attention[MOST_ATTENTION:],
+        "warning": bool(attention),
+        "quality_table": with_capitals(quality_summary(measured, name_of)),
+        "quality": lead_quality(scores, measured, f"c{number}"),
         "table": summary_table(reports),
         "bars": accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
         "votes": vote_histograms(votes).svg(f"c{number}") if votes else "",
@@ -94,9 +104,22 @@ def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
     }
 
 
+def lead_quality(scores: dict[str, Summary], measured: Sequence[Report], suffix: str) -> dict[str, Any] | None:
+    """Everything about one final model of the algorithm that the page is about; None where none was measured."""
+    if not scores:
+        return None
+    lead = lead_of(scores).algorithm
+    # Where every party has a model of its own, there is no final model to look at.
+    run = next((each for each in measured if each.algorithm == lead and each.quality is not None), None)
+    if run is None:
+        return None
+    of = name_of(run.algorithm) if run.seed is None else f"{name_of(run.algorithm)}, seed {run.seed}"
+    return {"of": of, **quality_part(Quality.from_dict(run.quality), suffix)}
+
+
 def with_capitals(table: Grid) -> Grid:
     """The same table as a page heads it."""
-    return replace(table, head=[word.capitalize() for word in table.head])
+    return replace(table, head=[word[:1].upper() + word[1:] for word in table.head])
 
 
 def with_settings_in_names(reports: Sequence[Report]) -> list[Report]:

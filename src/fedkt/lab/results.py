@@ -12,7 +12,7 @@ import numpy as np
 
 from fedkt.errors import DataError
 from fedkt.lab.setting import setting_key
-from fedkt.report import Report, mean_and_spread
+from fedkt.report import FIGURES, Report, figure_of, mean_and_spread
 from fedkt.system.files import name_in_errors
 from fedkt.system.locks import once_free
 
@@ -81,6 +81,13 @@ class Summary:
     bytes_sent: float | None
     epsilon: float | None = None
     """The largest ε of the runs; None without a promise."""
+    majority: float | None = None
+    """The accuracy of always naming the most frequent class of the test rows, mean over the seeds."""
+    auc: tuple[float, float] | None = None
+    log_loss: tuple[float, float] | None = None
+    calibration_error: tuple[float, float] | None = None
+    by_rows: dict[str, tuple[float, float] | None] | None = None
+    """Where every party has a model of its own: the same figures weighted by the parties' rows."""
 
     @property
     def mean_accuracy(self) -> float:
@@ -103,9 +110,22 @@ def summarise(reports: Sequence[Report]) -> list[Summary]:
                 float(np.mean([report.seconds for report in group])),
                 float(np.mean(sent)) if sent else None,
                 max((report.epsilon for report in group if report.epsilon is not None), default=None),
+                **quality_of_group(group),
             )
         )
     return summaries
+
+
+def quality_of_group(group: Sequence[Report]) -> dict[str, Any]:
+    """The fields of a summary that say more about quality than accuracy does."""
+    majority = over_seeds([figure_of(report, "majority") for report in group])
+    alone = any(report.alone is not None for report in group)
+    weighted = {name: over_seeds([figure_of(report, name, by_rows=True) for report in group]) for name in FIGURES}
+    return {
+        "majority": None if majority is None else majority[0],
+        **{name: over_seeds([figure_of(report, name) for report in group]) for name in FIGURES[2:]},
+        "by_rows": weighted if alone else None,
+    }
 
 
 def by_algorithm(reports: Sequence[Report]) -> dict[str, list[Report]]:

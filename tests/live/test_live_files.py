@@ -20,7 +20,7 @@ import pytest
 from command_line import fedkt as command
 from fedkt.data.columns import Table
 from fedkt.errors import ConfigurationError, ModelError
-from fedkt.live.final_file import Predictions, to_csv
+from fedkt.live.predictions import Predictions, to_csv
 from fedkt.system.files import write_atomically
 from fedkt.system.locks import try_lock, unlock
 from live_federation import NAMES, build, fedkt, new_plan, party, server
@@ -303,14 +303,14 @@ def test_whoever_is_asked_to_end_while_it_takes_its_lock_leaves_no_lock_and_no_f
     ids=["classes", "columns", "categories", "keys"],
 )
 def test_a_final_model_of_a_hundred_thousand_faults_takes_little_memory(said, monkeypatch):
-    from fedkt.live import final_file
+    from fedkt.live import final_card
 
     note = json.dumps({"format": 1, "task": "t", "plan": "0" * 64, "level": "L0", "classes": ["a", "b"], **said})
-    monkeypatch.setattr(final_file, "find_note", lambda *_: note)
+    monkeypatch.setattr(final_card, "find_note", lambda *_: note)
     tracemalloc.start()
     try:
         with pytest.raises(ModelError, match="about itself is wrong"):
-            final_file.parse_card(b"", "final.onnx")
+            final_card.parse_card(b"", "final.onnx")
         assert tracemalloc.get_traced_memory()[1] < 40e6
     finally:
         tracemalloc.stop()

@@ -52,7 +52,7 @@ def print_facts(facts: dict[str, Any]) -> None:
     from fedkt.cli.output import stdout
 
     for key, value in facts.items():
-        if key not in ("models", "arrays", "accepted"):
+        if key not in ("models", "arrays", "accepted", "model_card"):
             for line in fact_lines(key, value, 12):
                 stdout.say(line)
     for part in [*facts["models"], *facts.get("arrays", [])]:
@@ -61,6 +61,11 @@ def print_facts(facts: dict[str, Any]) -> None:
             if key != "name":
                 for line in fact_lines(key, value, 10):
                     stdout.say(f"  {line}")
+    if "model_card" in facts:
+        stdout.say("model card, as the file has it")
+        # A mark before each line: a card of strangers could else look like one of ours.
+        for line in facts["model_card"].splitlines():
+            stdout.say(f"  | {line}".rstrip())
 
 
 def fact_lines(key: str, value: Any, width: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 from fedkt.bundle import SIGNATURE, peek
@@ -10,10 +11,11 @@ from fedkt.bundle.archive import Archive
 from fedkt.bundle.manifest import Manifest
 from fedkt.errors import BundleError, ConfigurationError, ModelError
 from fedkt.live.arrivals import judge
-from fedkt.live.final_file import MAX_SIGNATURE_BYTES, check_signature, parse_card, signature_name
+from fedkt.live.final_card import FinalCard, parse_card
+from fedkt.live.final_file import MAX_SIGNATURE_BYTES, check_final_graph, check_signature, signature_name
 from fedkt.live.inbox import limits_for
 from fedkt.live.mailbox import Mailbox
-from fedkt.models.onnx_rules import Limits, check_graph
+from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
 from fedkt.plan import Plan
 from fedkt.system.files import printable_name
 
@@ -136,15 +138,22 @@ def describe_final(data: bytes, name: str, place: str, plan: Plan | None, signat
         "classes": card.classes,
         "columns": [column.name for column in card.columns.columns],
         "features": card.columns.n_features,
+        "output": output_words(card),
         "privacy": {key: value for key, value in card.privacy.items() if value is not None},
         "signature": signature,
     }
     if plan is not None:
         facts["accepted"] = same = card.plan == plan.digest
         facts["verdict"] = "made under this plan" if same else f"made under another plan than {plan.digest[:12]}"
-    graph = describe_graph(data, n_features=card.columns.n_features, n_classes=len(card.classes))
-    facts["models"] = [{"name": name, "bytes": len(data), **graph}]
+    facts["models"] = [{"name": name, "bytes": len(data), **operators_of(lambda: check_final_graph(data, card))}]
+    if card.model_card is not None:
+        facts["model_card"] = card.model_card
     return facts
+
+
+def output_words(card: FinalCard) -> str:
+    """What a final model says about a row."""
+    return "a label and the probability of each class" if card.probabilities else "a label; no probabilities"
 
 
 def describe_student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict[str, Any]:
@@ -162,10 +171,15 @@ def describe_student(data: bytes, manifest: Manifest, plan: Plan | None) -> dict
 
 def describe_graph(data: bytes, *, n_features: int, n_classes: int, soft: bool = False) -> dict[str, Any]:
     """The operators of a graph, by name, or the rule it breaks. Nothing is run."""
+    return operators_of(lambda: check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft))
+
+
+def operators_of(check: Callable[[], SafeGraph]) -> dict[str, Any]:
+    """The operators of the graph that a check lets through, or why it does not."""
     from onnx import ModelProto
 
     try:
-        graph = check_graph(data, n_features=n_features, n_classes=n_classes, soft=soft)
+        graph = check()
     except ModelError as reason:
         return {"refused": str(reason)}
     proto = ModelProto()

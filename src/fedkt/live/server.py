@@ -136,7 +136,7 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
         final = to_final_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)
     except ModelError as reason:
         raise ModelError(f"The final model cannot be written: {reason} Choose another --final family.") from reason
-    return VoteOutcome(voting, silent, price, promise, final)
+    return VoteOutcome(voting, silent, price, promise, replace(final, free_label=True))
 
 
 def report_of(

@@ -60,6 +60,8 @@ class OnnxModel:
     """What messages call it."""
     soft: bool = False
     """Whether it also says how sure it is."""
+    free_label: bool = False
+    """Whether its label may be another class than its likeliest: a final model's, where thresholds decide."""
     limits: Limits = field(default_factory=Limits, repr=False)
     """What it may take when it is run, together with the other models of its party."""
 

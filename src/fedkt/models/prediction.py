@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.errors import FedKTError
+from fedkt.errors import FedKTError, ModelError
 from fedkt.models.answer_rules import check_probabilities
 from fedkt.models.base import FittedModel, Model
-from fedkt.models.exchange import OnnxModel
+from fedkt.models.exchange import OnnxModel, float_rows
 from fedkt.models.sandbox import FullAnswer, ask_models
 
 
@@ -67,6 +67,15 @@ def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> 
     return answers
 
 
+def labels_and_probabilities(model: OnnxModel, X: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """What a received model that gives probabilities says about the rows, run once for both."""
+    (answer,) = _ask_received([model], float_rows(X, model.n_features), model.n_classes)
+    if isinstance(answer, str):
+        raise ModelError(f"{model.name} could not be run: {answer}")
+    labels, probabilities = answer
+    return labels, certain(labels, model.n_classes) if probabilities is None else probabilities
+
+
 def _ask_received(models: Sequence[Model], rows: Any, n_classes: int | None = None) -> Iterator[FullAnswer]:
     """The answers of those models that were received; with a number of classes, their probabilities as well."""
     received = [model for model in models if isinstance(model, OnnxModel)]
@@ -77,6 +86,7 @@ def _ask_received(models: Sequence[Model], rows: Any, n_classes: int | None = No
         np.asarray(rows, dtype=np.float32),
         n_classes=received[0].n_classes if n_classes is None else n_classes,
         soft=[n_classes is not None and model.soft for model in received],
+        free_labels=[model.free_label for model in received],
         limits=received[0].limits,
     )
     return iter(answers)

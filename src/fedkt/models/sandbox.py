@@ -59,11 +59,13 @@ def ask_models(
     *,
     n_classes: int,
     soft: Sequence[bool],
+    free_labels: Sequence[bool] | None = None,
     limits: Limits | None = None,
 ) -> list[FullAnswer]:
     """The labels of each model, and the probabilities of those that are `soft`; all in one child.
 
-    A model that says something else with the one than with the other says nothing.
+    A model that says something else with the one than with the other says nothing, but for those that may: a final
+    model's label can follow thresholds, a student that votes has no reason to.
     """
     bounds = limits or Limits()
     table = np.ascontiguousarray(rows, dtype="<f4")
@@ -87,7 +89,8 @@ def ask_models(
         resources.enter_context(memory_hidden())
         try:
             for answer in _read_answers(child, request, len(table), n_classes, bounds):
-                answers.append(answer)
+                free = free_labels is not None and free_labels[len(answers)]
+                answers.append(answer if free else _one_answer(answer))
         except _ChildEnd as end:
             first = f"the model was stopped: {end}"
             answers += [
@@ -197,13 +200,16 @@ def _read_answers(
             yield f"it gives the label {labels[outside[0]]} to row {outside[0]}; only 0 … {n_classes - 1} are classes."
         elif soft:
             probabilities = check_probabilities(np.frombuffer(raw, dtype="<f4").reshape(-1, n_classes))
-            yield (
-                probabilities
-                if isinstance(probabilities, str)
-                else contradiction(labels, probabilities) or (labels, probabilities)
-            )
+            yield probabilities if isinstance(probabilities, str) else (labels, probabilities)
         else:
             yield labels, None
+
+
+def _one_answer(answer: FullAnswer) -> FullAnswer:
+    """The answer of a model whose label is its likeliest class; else what is wrong with it."""
+    if isinstance(answer, str) or answer[1] is None:
+        return answer
+    return contradiction(answer[0], answer[1]) or answer
 
 
 def _plain_text(reason: object) -> str:

@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.calibration import cautions, noise_for_epsilon
+from fedkt.algorithms.chances import chances_in_words, label_chances
 from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.errors import ConfigurationError, ModelError, PrivacyError
 from fedkt.federation import Party, Server, simulate
@@ -404,6 +405,95 @@ def test_noise_that_drowns_the_votes_of_a_party_is_warned_of(noise):
     few, many = (price(Release(noise, 40, voters, 2, "record"), 1e-5) for voters in (5, 100))
     assert any("drowns the votes: where all 5 teachers" in each for each in cautions("L2", few, [500]))
     assert not any("drowns" in each for each in cautions("L2", many, [500]))
+
+
+def test_the_documented_example_of_two_classes_is_warned_of_and_half_the_queries_are_not():
+    """ε 2 on 40 labels of 25 teachers needs σ 14.5: 19 against 6 votes stand with Φ(13/(√2·14.5)) = 0.737."""
+    bare = FedKT("tree", level="L2", queries=40, subsets=25)
+    figures = {"public_rows": 200, "classes": 2, "parties": 3, "delta": 1e-5}
+    found = bare.with_noise(noise_for_epsilon(bare, "gaussian", epsilon=2.0, **figures)).price(**figures)
+    (told,) = cautions("L2", found, [500])
+    assert "where 19 of 25 teachers of a party agree, their label survives in 73% of the cases" in told
+    assert "hardly beats naming the most frequent class" in told
+    assert cautions("L2", price(Release(Gaussian(10.4), 20, 25, 2, "record"), 1e-5), [500]) == ()
+
+
+@pytest.mark.parametrize(
+    ("noise", "expected"),
+    [
+        # Φ(x/√2σ) of the leads 25, 13 and 5, from a table of the normal distribution: x = 1.219, 0.634, 0.244.
+        (Gaussian(14.5), (0.8886, 0.7370, 0.5963)),
+        # 1 − (2 + γx)/4 · e^{−γx} at γx = 2.5, 1.3, 0.5.
+        (Laplace(0.1), (0.90766, 0.77516, 0.62092)),
+        # 1/(1 + e^{−θx}) at the same.
+        (Gumbel(0.1), (0.92414, 0.78583, 0.62246)),
+    ],
+    ids=str,
+)
+def test_the_chance_of_the_label_of_most_is_known_before_anything_is_trained(noise, expected):
+    chances = label_chances(price(Release(noise, 40, 25, 2, "record"), 1e-5))
+    assert [(each.agree, each.voters) for each in chances] == [(25, 25), (19, 25), (15, 25)]
+    assert [each.right for each in chances] == pytest.approx(expected, abs=2e-4)
+    assert all(each.exact for each in chances)
+    assert [each.answered for each in chances] == pytest.approx([1, 1, 1])
+
+
+@pytest.mark.parametrize("noise", [Gaussian(6.0), Laplace(0.3)], ids=str)
+def test_with_many_classes_the_chance_is_that_of_the_largest_of_all_noisy_counts(noise):
+    drawn = np.random.default_rng(0)
+    for each in label_chances(price(Release(noise, 40, 20, 6, "record"), 1e-5)):
+        votes = np.zeros((200_000, 6))
+        votes[:, 0], votes[:, 1] = each.agree, 20 - each.agree
+        added = (
+            drawn.normal(0, 6, votes.shape) if isinstance(noise, Gaussian) else drawn.laplace(0, 1 / 0.3, votes.shape)
+        )
+        assert each.right == pytest.approx(np.mean(np.argmax(votes + added, axis=1) == 0), abs=0.005)
+
+
+def test_a_noise_that_may_not_answer_tells_how_often_it_does_and_is_then_right():
+    noise = ConfidentGaussian(threshold=15.0, sigma_test=5.0, sigma=5.0, answers=30)
+    found = price(Release(noise, 40, 25, 2, "record"), 1e-5)
+    # Φ((25 − 15)/5) and Φ(25/(√2·5)); Φ((19 − 15)/5) and Φ(13/(√2·5)).
+    assert [each.answered for each in label_chances(found)[:2]] == pytest.approx([0.97725, 0.78814], abs=1e-4)
+    assert [each.right for each in label_chances(found)[:2]] == pytest.approx([0.99980, 0.96700], abs=1e-4)
+    assert "do 97%, 78%, 50% while answers are left" in chances_in_words(found)
+
+
+def test_a_noise_whose_chances_nobody_knows_says_so():
+    class Silent(Gaussian):
+        has_win_probability = False
+
+        def class_probabilities(self, votes):
+            return None
+
+    found = price(Release(Silent(5.0), 40, 5, 2, "party"), 1e-5)
+    assert label_chances(found) == ()
+    assert "is not known" in chances_in_words(found)
+    assert any("With 5 parties the noise" in each for each in cautions("L1", found, [10] * 5))
+
+
+def test_among_very_many_classes_the_chance_is_at_most_what_is_told():
+    found = price(Release(Gaussian(3.0), 40, 25, 1000, "record"), 1e-5)
+    assert not any(each.exact for each in label_chances(found))
+    assert "standing at most" in chances_in_words(found)
+
+
+@pytest.mark.parametrize("voters", [1, 2])
+def test_one_or_two_voters_have_only_unanimity_to_be_told_of(voters):
+    (only,) = label_chances(price(Release(Gaussian(1.0), 4, voters, 2, "party"), 1e-5))
+    assert only.agree == only.voters == voters
+
+
+def test_many_parties_whose_votes_stand_are_not_warned_of_and_as_many_that_drown_are():
+    fine, drowned = (price(Release(Gaussian(s), 20, 50, 2, "party", abstentions=True), 1e-5) for s in (10.4, 40.0))
+    assert cautions("L1", fine, [10] * 50) == ()
+    assert "if 38 of 50 agree, their label survives in 67%" in cautions("L1", drowned, [10] * 50)[0]
+
+
+def test_so_few_labels_that_nothing_can_be_learned_are_warned_of():
+    few, enough = (price(Release(Gaussian(2.0), k, 25, 3, "record"), 1e-5) for k in (14, 15))
+    assert any("14 labels of 3 classes" in each for each in cautions("L2", few, [500]))
+    assert not any("labels of 3 classes" in each for each in cautions("L2", enough, [500]))
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gumbel"])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
+from fedkt.algorithms.chances import LabelChance, label_chances, percent
 from fedkt.errors import ConfigurationError
 from fedkt.privacy import Noise, Price
 from fedkt.privacy.accountant.together import merge_releases
@@ -24,6 +25,10 @@ MOST_TRIES = 8
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 DROWNED = 0.75
 """Below this chance that a unanimous vote survives the noise, labels are hardly worth learning."""
+WEAK = 0.8
+"""The same for a vote of three quarters: voters who saw few rows each agree no more than that on what is hard."""
+FEW_LABELS = 5
+"""Below so many labels a class nothing is learned, however right they are."""
 FEW_PARTIES = 20
 """Below this the noise that protects one vote among so few drowns the others."""
 LARGE_DELTA = 1e-3
@@ -112,19 +117,7 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
             f"{whom} is hardly protected: epsilon is {rounded_up(price.epsilon)}. Useful protection needs {remedy}more "
             "noise or fewer queries."
         )
-    elif level == "L1" and len(party_rows) < FEW_PARTIES:
-        notes.append(
-            f"With {len(party_rows)} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
-            "their votes: expect labels little better than chance. Party-level privacy needs many parties."
-        )
-    elif level == "L2" and price.release.noise.has_win_probability:
-        chance = float(price.release.noise.win_probability(price.release.voters))
-        if chance < DROWNED:
-            notes.append(
-                f"The noise drowns the votes: where all {price.release.voters} teachers of a party agree, their label "
-                f"survives against one other class in {chance:.0%} of the cases. Useful labels need more subsets, "
-                "fewer queries or a larger epsilon."
-            )
+    notes += label_cautions(level, price)
     units = len(party_rows) if level == "L1" else sum(party_rows)
     if price.delta > 1 / units:
         notes.append(
@@ -137,3 +130,40 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
             "below one in the number of rows of a party, say 1e-5."
         )
     return tuple(notes)
+
+
+def label_cautions(level: str, price: Price) -> list[str]:
+    """What a price buys too little of: labels that are right, or labels at all. From public figures only."""
+    release, notes, weak = price.release, [], weak_chance(price)
+    if level == "L1" and (weak is not None or (not label_chances(price) and release.voters < FEW_PARTIES)):
+        figure = "" if weak is None else f" (if {_agreeing(weak)} agree, their label survives in {percent(weak.right)})"
+        notes.append(
+            f"With {release.voters} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
+            f"their votes{figure}: expect labels little better than chance. Party-level privacy needs many parties."
+        )
+    elif weak is not None:
+        notes.append(
+            f"The noise drowns the votes: where {_agreeing(weak)} teachers of a party agree, their label survives in "
+            f"{percent(weak.right)} of the cases. Expect a model that hardly beats naming the most frequent class; "
+            "useful labels need more subsets, fewer queries or a larger epsilon."
+        )
+    labels = min(release.queries, release.noise.most_answers or release.queries)
+    if labels < FEW_LABELS * release.classes:
+        notes.append(
+            f"All that is learned from are {labels} labels of {release.classes} classes: hardly enough for a model "
+            "that knows them all. Ask more public rows, and choose the noise anew."
+        )
+    return notes
+
+
+def weak_chance(price: Price) -> LabelChance | None:
+    """The agreement at which the noise leaves too few labels standing: all voters, else three quarters of them."""
+    for chance in label_chances(price)[:2]:
+        least = DROWNED if chance.agree == chance.voters else WEAK
+        if chance.right < least and 3 * chance.agree >= 2 * chance.voters:
+            return chance
+    return None
+
+
+def _agreeing(chance: LabelChance) -> str:
+    return f"all {chance.voters}" if chance.agree == chance.voters else f"{chance.agree} of {chance.voters}"

@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.chances import chances_in_words
 from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.data.values import plural
 from fedkt.privacy import statement
@@ -155,6 +156,7 @@ def explain(plan: Plan) -> str:
             f"{f', on {queries}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
             f"({models.final or models.default})."
         ),
+        *_wrapped(plan_advice(plan)),
         "",
         "What travels, once",
         f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests"
@@ -202,6 +204,7 @@ def promise_lines(plan: Plan) -> list[str]:
             f"{plan.privacy.mechanism} noise ({scale}) on {plural(price.release.queries, 'released label')}, "
             f"{plural(price.release.voters, 'voter')}, by the accountant {price.accountant!r}."
         ),
+        *_wrapped(chances_in_words(price)),
         *_wrapped(f"Protected: {words.protects}. Private: {words.satisfies}. To be trusted: {words.trusted}."),
         *_wrapped(
             f"Budget: all releases of {owner} together may cost epsilon {plan.budget:g}. They are written into a "
@@ -230,6 +233,11 @@ def promise_lines(plan: Plan) -> list[str]:
 def plan_cautions(plan: Plan) -> tuple[str, ...]:
     """What somebody asked to agree should hear before trusting the plan's promise."""
     return cautions(plan.level, plan.price(), [1] * len(plan.parties) if plan.level == "L1" else [1])
+
+
+def plan_advice(plan: Plan) -> str:
+    """What to know about the plan's voting beforehand; nothing where nobody can be outvoted."""
+    return plan.voting_rule.advice(plan.level) if len(plan.parties) > 1 else ""
 
 
 def sentence(words: str) -> str:

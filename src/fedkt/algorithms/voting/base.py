@@ -114,6 +114,10 @@ class Voting(ABC):
         if level not in self.levels:
             raise ConfigurationError(self.level_refusal(level))
 
+    def advice(self, level: str) -> str:
+        """What whoever agrees on it should know beforehand, in a sentence; empty where there is nothing."""
+        return ""
+
     def noise_lost(self, level: str) -> PrivacyError:
         """The refusal of a voting that has forgotten the noise of a level it says it has: no promise would hold."""
         return PrivacyError(f"The voting {self.name!r} went past level {level} without the ledger's noise.")

@@ -49,6 +49,13 @@ class Consistent(Voting):
         """t where nobody chose it."""
         return 5
 
+    def advice(self, level: str) -> str:
+        """That classes get lost, and which voting keeps them where there is one."""
+        remedy = "level L1 has no other voting" if level == "L1" else "`fedkt plan new --voting expert` keeps them"
+        return (
+            f"Where the parties see different classes, consistent voting loses those that few of them know; {remedy}."
+        )
+
     def label(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> LabelledRows:
         """The winners of the consistent votes; at level L1 of k rows, with noise."""
         if fedkt.level == "L1":

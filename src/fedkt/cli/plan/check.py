@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -23,19 +24,23 @@ def check_plan(
 
       fedkt plan check plan.toml --public public.csv
     """
+    from fedkt.algorithms.chances import label_chances
     from fedkt.cli.output import print_json, stdout
     from fedkt.plan import read_plan
-    from fedkt.plan.text import plan_cautions
+    from fedkt.plan.text import plan_advice, plan_cautions
 
     agreed = read_plan(plan)
     if public is not None:
         agreed.columns.encode(agreed.read_public(public))
     if as_json:
+        price = agreed.price()
         print_json(
             {
                 "digest": agreed.digest,
                 "public_checked": public is not None,
                 "cautions": plan_cautions(agreed),
+                "advice": plan_advice(agreed) or None,
+                "chances": [] if price is None else [asdict(each) for each in label_chances(price)],
                 "plan": agreed.model_dump(mode="json", by_alias=True),
             }
         )

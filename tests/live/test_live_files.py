@@ -89,7 +89,8 @@ def test_a_second_server_in_the_same_result_folder_is_refused(folder):
     assert (folder / "result" / "report.json").read_bytes() == before
     unlock(held)
     server(folder)
-    assert sorted(path.name for path in (folder / "result").iterdir()) == ["final.onnx", "privacy.txt", "report.json"]
+    written = ["final.onnx", "model-card.md", "privacy.txt", "report.json"]
+    assert sorted(path.name for path in (folder / "result").iterdir()) == written
 
 
 def test_what_a_killed_process_left_half_written_is_swept_and_what_a_living_one_writes_is_not(tmp_path):

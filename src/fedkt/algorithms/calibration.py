@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
-from fedkt.algorithms.chances import LabelChance, label_chances, percent
+from fedkt.algorithms.chances import LabelChance, label_chances, whole_percent
 from fedkt.errors import ConfigurationError
 from fedkt.privacy import Noise, Price
 from fedkt.privacy.accountant.together import merge_releases
@@ -135,8 +135,9 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
 def label_cautions(level: str, price: Price) -> list[str]:
     """What a price buys too little of: labels that are right, or labels at all. From public figures only."""
     release, notes, weak = price.release, [], weak_chance(price)
+    survives = "" if weak is None else whole_percent(weak.right)
     if level == "L1" and (weak is not None or (not label_chances(price) and release.voters < FEW_PARTIES)):
-        figure = "" if weak is None else f" (if {_agreeing(weak)} agree, their label survives in {percent(weak.right)})"
+        figure = "" if weak is None else f" (if {_agreeing(weak)} agree, their label survives in {survives})"
         notes.append(
             f"With {release.voters} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
             f"their votes{figure}: expect labels little better than chance. Party-level privacy needs many parties."
@@ -144,7 +145,7 @@ def label_cautions(level: str, price: Price) -> list[str]:
     elif weak is not None:
         notes.append(
             f"The noise drowns the votes: where {_agreeing(weak)} teachers of a party agree, their label survives in "
-            f"{percent(weak.right)} of the cases. Expect a model that hardly beats naming the most frequent class; "
+            f"{survives} of the cases. Expect a model that hardly beats naming the most frequent class; "
             "useful labels need more subsets, fewer queries or a larger epsilon."
         )
     labels = min(release.queries, release.noise.most_answers or release.queries)

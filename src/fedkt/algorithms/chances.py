@@ -61,16 +61,16 @@ def chances_in_words(price: Price) -> str:
     words = []
     for each in chances:
         who = f"all {each.voters} {whose} agree" if each.agree == each.voters else f"{each.agree} of them"
-        words.append(f"{who} {percent(each.right)}")
+        words.append(f"{who} {whole_percent(each.right)}")
     most = "" if chances[0].exact else " at most"
     rest = "" if len(chances) == 1 else ", the others naming one other class"
     sentence = f"How often the noise leaves the label of most standing{most}{rest}: {', '.join(words)}."
     if release.noise.most_answers is not None:
-        answered = ", ".join(percent(each.answered) for each in chances)
+        answered = ", ".join(whole_percent(each.answered) for each in chances)
         sentence += f" That is of rows that get a label, which do {answered} while answers are left."
     return sentence
 
 
-def percent(chance: float) -> str:
+def whole_percent(chance: float) -> str:
     """A chance as a percentage, never larger than it is: nearly certain is not 100 %."""
     return f"{math.floor(100 * chance + 1e-9)}%"

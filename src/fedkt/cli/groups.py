@@ -176,6 +176,22 @@ class PrivacyOptions:
 
 
 @dataclass(frozen=True)
+class CardOptions:
+    """What the model card says in the words of whoever makes the plan."""
+
+    panel: ClassVar[str] = OUTPUT
+    purpose: Annotated[str | None, typer.Option(metavar="TEXT", help="For the model card: what it is for.")] = None
+    not_for: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="For the model card: what it must not be used for.")
+    ] = None
+    contact: Annotated[str | None, typer.Option(metavar="TEXT", help="For the model card: whom to ask.")] = None
+
+    def texts(self) -> dict[str, str | None]:
+        """As a plan calls them."""
+        return {"purpose": self.purpose, "limits": self.not_for, "contact": self.contact}
+
+
+@dataclass(frozen=True)
 class RoundOptions:
     """What methods of several rounds take."""
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedkt.cli import options
 from fedkt.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fedkt.live.predictions import Predictions
 
 
 def predict(
@@ -67,6 +70,14 @@ def predict(
             answer = {"output": str(output)}
         print_json({**facts, **answer, "note": " ".join(predictions.notes) or None})
         return
+    print_predictions(predictions, output)
+
+
+def print_predictions(predictions: Predictions, output: Path | None) -> None:
+    """The rows on stdout unless they went into a file; what is known of them on stderr."""
+    from fedkt.cli.output import stderr
+    from fedkt.live.predictions import to_csv
+
     if output is None:
         sys.stdout.write(to_csv(predictions))
     else:

@@ -20,7 +20,7 @@ COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"
 
 Bundles = Annotated[str, typer.Option(help="The folder with the parties' .fedkt files.", metavar="<path>")]
 Output = Annotated[
-    Path, typer.Option("--output", "-o", help="The folder to write final.onnx, report.json and privacy.txt to.")
+    Path, typer.Option("--output", "-o", help="The folder to write final.onnx, model-card.md and report.json to.")
 ]
 MinParties = Annotated[
     int | None, typer.Option(help="Go on with this many parties. Default: the plan's number, else all of them.")
@@ -169,4 +169,5 @@ def result_lines(result: ServerResult) -> list[str]:
         f"Privacy: {report.privacy.rstrip('.')}.",
         f"{result.final}: {'not signed' if result.signed_by is None else f'signed by {result.signed_by}'}, "
         f"SHA-256 {result.final_sha256}; use it with  fedkt predict {result.final} new.csv",
+        f"What to know before using it: {result.model_card}",
     ]

@@ -13,6 +13,7 @@ from fedkt.bundle import Bundle
 from fedkt.bundle.signing import SigningKey
 from fedkt.live.arrivals import Arrival, without_reasons
 from fedkt.live.final_file import write_final, write_signed
+from fedkt.live.model_card import write_card
 from fedkt.models.exchange import OnnxModel
 from fedkt.plan import Plan
 from fedkt.privacy import Price, Statement
@@ -48,6 +49,11 @@ class ServerResult:
     signed_by: str | None = None
     """The public key that fits the signature beside the final file."""
 
+    @property
+    def model_card(self) -> Path:
+        """Where the model card lies, which is inside the final model too."""
+        return self.final.with_name("model-card.md")
+
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values: the report, the files that came, and the final file."""
         bundles = [
@@ -73,6 +79,7 @@ class ServerResult:
             "bundles": bundles,
             "missing": self.missing,
             "final": str(self.final),
+            "model_card": str(self.model_card),
         }
         result |= {"final_sha256": self.final_sha256, "signed_by": self.signed_by}
         return {**asdict(self.report), **result}
@@ -81,13 +88,15 @@ class ServerResult:
 def write_result(
     plan: Plan, vote: VoteOutcome, arrivals: Sequence[Arrival], report: Report, folder: Path, key: SigningKey | None
 ) -> ServerResult:
-    """The final model, the promise and the report, on the disk, the report last."""
+    """The final model, its card, the promise and the report, on the disk, the report last."""
     public, details = public_arrivals(plan, vote, arrivals)
-    data = write_final(vote.final, plan, vote.promise)
+    absent = parties_without_vote(plan, vote)
+    card = write_card(plan, report, probabilities=vote.final.soft, absent=absent)
+    data = write_final(vote.final, plan, vote.promise, card)
     result = ServerResult(
         report,
         tuple(public),
-        parties_without_vote(plan, vote),
+        absent,
         folder / "final.onnx",
         plan.digest,
         details,
@@ -95,6 +104,7 @@ def write_result(
         None if key is None else key.public,
     )
     write_atomically(folder / "privacy.txt", f"{vote.promise}\n".encode())
+    write_atomically(result.model_card, card.encode())
     write_signed(result.final, data, key)
     text = json.dumps(result.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(folder / "report.json", text.encode() + b"\n")

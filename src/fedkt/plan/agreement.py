@@ -25,6 +25,7 @@ from fedkt.models.catalogue import MODELS, trained_for
 from fedkt.plan.parts import (
     MAX_CLASSES,
     MAX_PARTIES,
+    CardTexts,
     Class,
     Level,
     Member,
@@ -57,6 +58,8 @@ class Plan(Part):
     """How many parties the server needs at least; None leaves it to the server, which then waits for all."""
     privacy: Privacy | None = None
     """The noise of level L1 or L2, and what it may cost."""
+    card: CardTexts | None = None
+    """What the model card says of purpose and limits, in the words of whoever made the plan."""
     public: PublicRows
     models: ModelChoice
     parties: tuple[Member, ...] = Field(min_length=1, max_length=MAX_PARTIES, fail_fast=True)
@@ -151,6 +154,10 @@ class Plan(Part):
         if self.models.epochs is None:
             # Nor does one without networks say anything about them.
             del values["models"]["epochs"]
+        # What nobody wrote for the card is not part of the agreement.
+        texts = {} if self.card is None else self.card.model_dump(exclude_none=True)
+        del values["card"]
+        values |= {"card": texts} if texts else {}
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 

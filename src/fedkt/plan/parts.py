@@ -89,6 +89,7 @@ Level = Annotated[str, AfterValidator(require_level)]
 VotingName = Annotated[str, AfterValidator(_check_voting)]
 PublicKey = Annotated[str, AfterValidator(_check_key)]
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_printable)]
+Paragraph = Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_check_printable)]
 Class = Text | Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 
@@ -105,6 +106,17 @@ class PublicRows(Part):
     """What the file was called where the plan was made; a hint, any name will do."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     rows: Annotated[int, Field(ge=1)]
+
+
+class CardTexts(Part):
+    """What people wrote for the model card; each may be missing."""
+
+    purpose: Paragraph | None = None
+    """What the final model is for."""
+    limits: Paragraph | None = None
+    """What it must not be used for."""
+    contact: Paragraph | None = None
+    """Whom to ask about it."""
 
 
 class ModelChoice(Part):

@@ -45,13 +45,14 @@ def make_plan(
     voting: str = "consistent",
     rows: Mapping[str, int] | None = None,
     privacy: Mapping[str, Any] | None = None,
+    card: Mapping[str, str | None] | None = None,
     **settings: Any,
 ) -> Plan:
     """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
 
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
-    delta and budget (by default what one run costs). `rows` are the most that a party may say it has, for expert
-    voting. `settings` are teacher, student, final, epochs, seed and min_parties.
+    delta and budget (by default what one run costs). `rows` are the most that a party may say it has (expert voting),
+    `card` purpose, limits and contact. `settings` are teacher, student, final, epochs, seed and min_parties.
     """
     require_level(level)
     check_members(parties, keys=keys or {}, rows=rows or {})
@@ -63,9 +64,7 @@ def make_plan(
     noise = privacy_table(
         privacy or {},
         level=level,
-        public_rows=table.n_rows,
-        classes=len(classes),
-        parties=len(parties),
+        **{"public_rows": table.n_rows, "classes": len(classes), "parties": len(parties)},
         voting=rule,
         **shape,
     )
@@ -77,6 +76,7 @@ def make_plan(
         **shape,
         "voting": rule.name,
         "privacy": noise,
+        "card": {name: text for name, text in (card or {}).items() if text is not None} or None,
         "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
         "models": {"default": model, "parties": dict(party_models or {}), **models},
         "parties": [{"name": name, "key": (keys or {}).get(name), "rows": (rows or {}).get(name)} for name in parties],

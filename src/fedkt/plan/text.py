@@ -67,6 +67,10 @@ def to_toml(plan: Plan) -> str:
         private.add("mechanism", values["privacy"].pop("mechanism"))
         private.add("scale", scale)
         document.add("privacy", _fill(private, values["privacy"]))
+    if values.get("card"):
+        card = tomlkit.table()
+        card.add(tomlkit.comment("For the model card that goes with the final model, in your own words."))
+        document.add("card", _fill(card, values["card"]))
     public = tomlkit.table()
     public.add(
         tomlkit.comment("The unlabelled rows that everybody has; the file's bytes are checked, its name is a hint.")
@@ -145,9 +149,10 @@ def explain(plan: Plan) -> str:
         "categories, fills and scales come from the public rows only",
         "              A category that is not among the agreed ones "
         + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),
-        f"  Models      {_models(plan)}",
+        f"  Models      {models_in_words(plan)}",
         *([f"  Weights     {_weights(plan)}"] if voting.probabilities else []),
         f"  Seed        {seed}",
+        *_card_lines(plan),
         "",
         "What happens",
         *_wrapped(_at_a_party(plan, students, queries)),
@@ -249,12 +254,20 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, 118, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _models(plan: Plan) -> str:
+def models_in_words(plan: Plan) -> str:
+    """The families that are trained, and by whom."""
     models = plan.models
     roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(models, role))]
     own = [f"{party} uses {family}" for party, family in models.parties.items()]
     long = [] if models.epochs is None else [f"networks are trained for {plural(models.epochs, 'epoch')}"]
     return "; ".join([models.default, *roles, *own, *long])
+
+
+def _card_lines(plan: Plan) -> list[str]:
+    """What the model card will say in the words of whoever made the plan."""
+    texts = {} if plan.card is None else plan.card.model_dump(exclude_none=True)
+    titles = {"purpose": "Purpose", "limits": "Not for", "contact": "Contact"}
+    return [f"  {titles[name]:<11} {text}" for name, text in texts.items()]
 
 
 def _weights(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from fedkt.cli import options
-from fedkt.cli.groups import PrivacyOptions, RoleOptions, ShapeOptions
+from fedkt.cli.groups import CardOptions, PrivacyOptions, RoleOptions, ShapeOptions
 from fedkt.cli.panels import DATA, FEDERATION, MODEL, OUTPUT, PRIVACY, values_of, with_groups
 from fedkt.errors import ConfigurationError
 
@@ -127,6 +127,7 @@ def new_plan(
     roles: RoleOptions,
     privacy: PrivacyOptions,
     spending: BudgetOptions,
+    card: CardOptions,
     target: PlanOutput,
 ) -> None:
     """Make a plan from the public rows; nothing in it comes from a party.
@@ -162,6 +163,7 @@ def new_plan(
         task=target.task,
         level=privacy.level,
         privacy=privacy_settings(privacy, spending),
+        card=card.texts(),
         seed=int(seed) if is_integer(seed) else seed,
         **{name: value for name, value in values_of(roles).items() if value is not None},
     )

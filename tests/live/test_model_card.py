@@ -40,13 +40,12 @@ def folder(finished, tmp_path):
     return tmp_path
 
 
-def facts(plan, *, accuracy=None, notes=(), level="L0"):
+def facts(plan, *, accuracy=None, level="L0"):
     """A report as a server builds it."""
     promise = statement(level, plan.price())
     return build_report(
         promise,
         RunLog(),
-        notes=notes,
         dataset=plan.task,
         algorithm="fedkt",
         model="tree",
@@ -140,12 +139,12 @@ def test_whatever_names_and_notes_hold_the_card_fits_into_a_final_file(finished)
     plan = read_plan(finished / "plan.toml")
     wide = plan.model_copy(update={"classes": tuple(f"{'|<b>`' * 30}{each}" for each in range(3000))})
     notes = tuple(f"*\x1b[2J {'<script>' * 500}" for _ in range(100))
-    text = write_card(wide, facts(plan, notes=notes), probabilities=True)
+    text = write_card(wide, facts(plan), probabilities=True, notes=notes)
     assert len(text) <= MAX_CARD_TEXT
     assert "\x1b" not in text
     known = read_final(finished / "result" / "final.onnx").card.model_dump(by_alias=True)
     assert FinalCard.model_validate({**known, "model_card": text}).model_card == text
-    assert "80 more in report.json" in write_card(plan, facts(plan, notes=("a",) * 100), probabilities=True)
+    assert "80 more in report.json" in write_card(plan, facts(plan), probabilities=True, notes=("a",) * 100)
 
 
 def test_only_what_markdown_would_take_for_more_is_escaped():

@@ -26,9 +26,19 @@ UNKNOWN = "Not measured: no labelled rows were given to the server (`fedkt serve
 
 
 def write_card(
-    plan: Plan, report: Report, *, probabilities: bool, absent: Sequence[str] = (), quality: Quality | None = None
+    plan: Plan,
+    report: Report,
+    *,
+    probabilities: bool,
+    absent: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    quality: Quality | None = None,
 ) -> str:
-    """The card of a final model; `absent` are the parties of the plan that had no vote."""
+    """The card of a final model; `absent` are the parties of the plan that had no vote.
+
+    `notes` are those of the report that are about the model: what hangs on ledgers and folders would give the final
+    model of the same run other bytes.
+    """
     texts = plan.card
     lines = [f"# Model card: {escape(plan.task)}", ""]
     if texts is not None and texts.purpose is not None:
@@ -37,10 +47,10 @@ def write_card(
     lines += ["## How it was made", "", *how_it_was_made(plan, report, absent), ""]
     lines += ["## Privacy", "", escape(f"{report.privacy[:1].upper()}{report.privacy[1:]}"), ""]
     lines += ["## Measured quality", "", *quality_lines(report, quality), ""]
-    if report.notes:
-        more = len(report.notes) - MOST_NOTES
-        notes = [*report.notes[:MOST_NOTES], *([f"{more} more in report.json."] if more > 0 else [])]
-        lines += ["## Notes of the run", "", *bullets(map(escape, notes)), ""]
+    if notes:
+        more = len(notes) - MOST_NOTES
+        first = [*notes[:MOST_NOTES], *([f"{more} more in report.json."] if more > 0 else [])]
+        lines += ["## Notes of the run", "", *bullets(map(escape, first)), ""]
     lines += ["## What it must not be used for", "", *bullets(limits_of(plan, report, probabilities)), ""]
     if texts is not None and texts.contact is not None:
         lines += ["## Whom to ask", "", escape(texts.contact), ""]

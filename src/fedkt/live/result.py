@@ -31,6 +31,8 @@ class VoteOutcome:
     price: Price | None
     promise: Statement
     final: OnnxModel
+    notes: tuple[str, ...] = ()
+    """What is to be known of the final model from its plan and its vote, whenever it is made again."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def write_result(
     """The final model, its card, the promise and the report, on the disk, the report last."""
     public, details = public_arrivals(plan, vote, arrivals)
     absent = parties_without_vote(plan, vote)
-    card = write_card(plan, report, probabilities=vote.final.soft, absent=absent)
+    notes = [note for note in report.notes if note in vote.notes]
+    card = write_card(plan, report, probabilities=vote.final.soft, absent=absent, notes=notes)
     data = write_final(vote.final, plan, vote.promise, card)
     result = ServerResult(
         report,

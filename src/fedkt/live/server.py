@@ -31,7 +31,7 @@ from fedkt.live.result import ServerResult, VoteOutcome, parties_without_vote, w
 from fedkt.models.final_exchange import to_final_onnx
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
-from fedkt.privacy import Ledger, statement
+from fedkt.privacy import Ledger, Price, statement
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.statement import rounded_up
 from fedkt.report import Report, build_report, protects_parties, run_log
@@ -119,7 +119,7 @@ def server_seed(plan: Plan) -> int:
 
 def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int, ledger: Path | None) -> VoteOutcome:
     """The vote of the parties' students and the model that learned from it; at level L1 paid for before it counts."""
-    algorithm = plan.algorithm()
+    algorithm, noted = plan.algorithm(), len(server.diary.notes)
     answers = algorithm.student_answers(server, bundles)
     silent, voting = answers.silent, answers.bundles
     # Where a vote is paid for, whoever cannot vote is out before.
@@ -136,7 +136,13 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
         final = to_final_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)
     except ModelError as reason:
         raise ModelError(f"The final model cannot be written: {reason} Choose another --final family.") from reason
-    return VoteOutcome(voting, silent, price, promise, replace(final, free_label=True))
+    notes = (*vote_cautions(plan, price, len(voting)), *server.diary.notes[noted:])
+    return VoteOutcome(voting, silent, price, promise, replace(final, free_label=True), notes)
+
+
+def vote_cautions(plan: Plan, price: Price | None, voters: int) -> tuple[str, ...]:
+    """What is to be said of the price; how many records a party has, the server does not know: one is the least."""
+    return cautions(plan.level, price, [1] * voters if protects_parties(plan.level) else [1])
 
 
 def report_of(
@@ -158,12 +164,10 @@ def report_of(
         *dict.fromkeys(log.notes),
         *(f"Party {name!r} has not sent a bundle that counts." for name in absent),
     )
-    # How many records a party has, the server does not know: one is the least there can be.
-    units = [1] * len(vote.voting) if protects_parties(plan.level) else [1]
     return build_report(
         vote.promise,
         replace(log, notes=notes),
-        notes=(*cautions(plan.level, vote.price, units), *reruns(server.ledger)),
+        notes=(*vote_cautions(plan, vote.price, len(vote.voting)), *reruns(server.ledger)),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.models.final or plan.models.default,

@@ -40,7 +40,7 @@ def folder(finished, tmp_path):
     return tmp_path
 
 
-def facts(plan, *, accuracy=None, level="L0"):
+def facts(plan, *, quality=None, level="L0"):
     """A report as a server builds it."""
     promise = statement(level, plan.price())
     return build_report(
@@ -53,8 +53,9 @@ def facts(plan, *, accuracy=None, level="L0"):
         partitions=2,
         subsets=5,
         seed=0,
-        accuracy=accuracy,
-        balanced_accuracy=accuracy,
+        quality=quality,
+        accuracy=None,
+        balanced_accuracy=None,
         bytes_sent=987_654,
         rows={"public": 100, "test": 50},
         party_accuracy={"north": 0.123},
@@ -97,7 +98,8 @@ def test_the_server_says_where_the_card_lies_and_a_measured_model_says_how_good_
     text = (folder / "result" / "model-card.md").read_text()
     report = json.loads((folder / "result" / "report.json").read_text())
     assert "Not measured" not in text
-    assert f"{report['accuracy']:.1%}" in text
+    assert f"Accuracy {report['accuracy']:.1%} (" in text
+    assert "always naming `benign` has" in text
 
 
 def test_the_card_of_the_same_run_is_the_same(folder):
@@ -117,7 +119,7 @@ def test_measured_quality_stands_beside_the_majority_and_with_its_verdicts(finis
     plan = read_plan(finished / "plan.toml")
     truth = np.array([0] * 40 + [1] * 10)
     quality = measure_quality(truth, np.zeros(50, int), plan.classes)
-    text = write_card(plan, facts(plan, accuracy=0.8), probabilities=False, quality=quality)
+    text = write_card(plan, facts(plan, quality=quality), probabilities=False)
     assert "always naming `malignant` has 80.0%" in text
     assert "| benign | 10 | 0.0% | – |" in text
     assert "no better than always naming" in text
@@ -128,7 +130,7 @@ def test_at_L1_the_card_tells_nothing_of_single_parties(finished, tmp_path):
     build(tmp_path)
     new_plan(tmp_path, "--force", "--level", "L1", "--noise", "laplace:0.5", "--queries", "40")
     plan = read_plan(tmp_path / "plan.toml")
-    text = write_card(plan, facts(plan, accuracy=0.5, level="L1"), probabilities=True)
+    text = write_card(plan, facts(plan, level="L1"), probabilities=True)
     assert "Noisy labels: 40, released by the server" in text
     assert "for one party (replace-one)" in text
     assert "987" not in text

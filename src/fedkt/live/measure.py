@@ -15,7 +15,8 @@ from fedkt.federation import Diary
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.plan import Plan
-from fedkt.report import accuracies
+from fedkt.quality import Quality
+from fedkt.report import qualities
 
 
 @dataclass(frozen=True)
@@ -24,18 +25,20 @@ class FinalScores:
 
     accuracy: float | None = None
     balanced: float | None = None
+    quality: Quality | None = None
+    """All that the test rows tell of the final model."""
     parties: dict[str, float] | None = None
 
 
-def measure(final: OnnxModel, bundles: Sequence[Bundle], X: Any, y: Any) -> FinalScores:
-    """Accuracy of the final model, and of each party's students on their own (the mean over its students)."""
-    plain, balanced = accuracies([final], X, y)
+def measure(final: OnnxModel, bundles: Sequence[Bundle], X: Any, y: Any, classes: Sequence[str | int]) -> FinalScores:
+    """The quality of the final model, and the accuracy of each party's students alone (the mean over its students)."""
+    (quality,) = qualities([final], X, y, classes)
     alone: dict[str, float] = {}
     for bundle in bundles:
         answers = [each for each in labels_of(bundle, X) if not isinstance(each, str)]
         if answers:
             alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
-    return FinalScores(plain[0], balanced[0], alone)
+    return FinalScores(quality.accuracy.value, quality.balanced_accuracy.value, quality, alone)
 
 
 def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:

@@ -32,7 +32,6 @@ def write_card(
     probabilities: bool,
     absent: Sequence[str] = (),
     notes: Sequence[str] = (),
-    quality: Quality | None = None,
 ) -> str:
     """The card of a final model; `absent` are the parties of the plan that had no vote.
 
@@ -46,7 +45,7 @@ def write_card(
     lines += ["## What it says", "", *what_it_says(plan, probabilities), ""]
     lines += ["## How it was made", "", *how_it_was_made(plan, report, absent), ""]
     lines += ["## Privacy", "", escape(f"{report.privacy[:1].upper()}{report.privacy[1:]}"), ""]
-    lines += ["## Measured quality", "", *quality_lines(report, quality), ""]
+    lines += ["## Measured quality", "", *measured_lines(report), ""]
     if notes:
         more = len(notes) - MOST_NOTES
         first = [*notes[:MOST_NOTES], *([f"{more} more in report.json."] if more > 0 else [])]
@@ -92,15 +91,11 @@ def how_it_was_made(plan: Plan, report: Report, absent: Sequence[str]) -> list[s
     )
 
 
-def quality_lines(report: Report, quality: Quality | None) -> list[str]:
+def measured_lines(report: Report) -> list[str]:
     """How good it was found, with the baseline that it has to beat; or that nobody knows."""
-    if quality is None:
-        if report.accuracy is None or report.balanced_accuracy is None:
-            return [UNKNOWN]
-        return [
-            f"On {plural(report.rows.get('test', 0), 'labelled row')}: accuracy {report.accuracy:.1%}, balanced "
-            f"accuracy {report.balanced_accuracy:.1%}."
-        ]
+    if report.quality is None:
+        return [UNKNOWN]
+    quality = Quality.from_dict(report.quality)
     right, balanced = quality.accuracy, quality.balanced_accuracy
     lines = bullets(
         [
@@ -130,7 +125,7 @@ def limits_of(plan: Plan, report: Report, probabilities: bool) -> Iterable[str]:
         "whatever that is."
     )
     yield "A decision about a person by this model alone, without somebody who checks it."
-    if report.accuracy is None:
+    if report.quality is None:
         yield "Anything at all before it has been measured on labelled rows of your own."
     if not probabilities:
         yield "Ranking rows or telling a risk: it has no probabilities."

@@ -99,7 +99,7 @@ def run_server(
         vote = hold_vote(plan, server, bundles, needed, ledger)
         # At level L1 students leave the server only through the noise: no size, score, error or vote of theirs is told.
         alone = () if protects_parties(plan.level) else vote.voting
-        scores = FinalScores() if labelled is None else measure(vote.final, alone, *labelled)
+        scores = FinalScores() if labelled is None else measure(vote.final, alone, *labelled, plan.classes)
         clocks = time.perf_counter() - started, cpu_clock() - cpu_started
         test_rows = 0 if labelled is None else len(labelled[1])
         report = report_of(plan, server, vote, arrivals, scores, clocks, command, test_rows)
@@ -175,6 +175,7 @@ def report_of(
         partitions=plan.partitions,
         subsets=plan.subsets,
         seed=plan.seed if isinstance(plan.seed, int) else None,
+        quality=scores.quality,
         accuracy=scores.accuracy,
         balanced_accuracy=scores.balanced,
         bytes_sent=sum(each.bytes for each in voters),

@@ -822,6 +822,9 @@ def test_a_plan_with_a_large_delta_or_a_scale_that_no_noise_has_is_told(two):
     assert "delta 0.9 is a chance of 0.9" in " ".join(fedkt("plan", "check", two / "plan.toml").out.split())
     said = json.loads(fedkt("plan", "check", two / "plan.toml", "--json").out)
     assert any("delta 0.9" in each for each in said["cautions"])
+    assert said["chances"][0]["agree"] == said["chances"][0]["voters"]
+    assert all(0.5 < each["right"] <= 1 for each in said["chances"])
+    assert "--voting expert" in said["advice"]
     for sigma in ("1e300", "1e-300"):
         with pytest.raises(FedKTError, match="sigma of gaussian noise"):
             new_plan(two, "--force", *GAUSSIAN[:5], sigma, "--queries", "30")

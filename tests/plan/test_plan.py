@@ -337,3 +337,41 @@ def test_a_name_that_is_accepted_is_a_plain_file_name(name):
         assert Path(f"{name}.fedkt").name == f"{name}.fedkt"
         assert not re.search(r"[^A-Za-z0-9_-]", name)
         assert not name.startswith((".", "-"))
+
+
+ONE_VOTING = "consistent voting loses those that few of them know"
+
+
+def words_of(plan):
+    return " ".join(plan.explain().split())
+
+
+def test_a_plan_of_consistent_voting_says_that_it_loses_classes_and_what_keeps_them(public):
+    assert f"{ONE_VOTING}; `fedkt plan new --voting expert` keeps them." in words_of(plan_of(public))
+    assert ONE_VOTING not in words_of(plan_of(public, voting="expert"))
+    noise = {"mechanism": "laplace", "scale": {"gamma": 0.1}}
+    assert f"{ONE_VOTING}; level L1 has no other voting." in words_of(plan_of(public, level="L1", privacy=noise))
+    assert ONE_VOTING not in words_of(plan_of(public, parties=["north"]))
+
+
+def test_a_private_plan_says_how_often_the_noise_leaves_a_vote_standing_and_one_without_noise_says_nothing(public):
+    noise = {"mechanism": "gaussian", "scale": {"sigma": 14.5}, "queries": 40}
+    words = words_of(plan_of(public, level="L2", subsets=25, privacy=noise))
+    # Φ(25/(√2·14.5)) = 0.8886, Φ(13/(√2·14.5)) = 0.7370, Φ(5/(√2·14.5)) = 0.5963; never rounded up.
+    assert "all 25 teachers of a party agree 88%, 19 of them 73%, 15 of them 59%." in words
+    assert "Caution: The noise drowns the votes: where 19 of 25 teachers of a party agree" in words
+    calm = words_of(plan_of(public, level="L2", subsets=25, privacy={**noise, "scale": {"sigma": 6.0}}))
+    assert "drowns" not in calm
+    assert "standing" not in words_of(plan_of(public))
+
+
+def test_texts_for_the_model_card_come_back_from_toml_and_their_absence_changes_no_digest(public):
+    texts = {"purpose": 'A "second" reading', "limits": None, "contact": "north@x.org"}
+    plan = plan_of(public, card=texts)
+    again = parse_plan(plan.to_toml().encode(), "plan.toml")
+    assert (again.card.purpose, again.card.limits, again.card.contact) == ('A "second" reading', None, "north@x.org")
+    assert again.digest == plan.digest
+    nothing = plan_of(public, card=dict.fromkeys(texts))
+    assert nothing.digest == plan_of(public).digest != plan.digest
+    with pytest.raises(PlanError, match=r"card\.purpose"):
+        plan_of(public, card={"purpose": "a\nb"})

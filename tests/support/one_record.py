@@ -194,7 +194,9 @@ def planned(folder: Path, kind: str, family: str, **settings):
     return plan, public, column
 
 
-def played(folder: Path, plan, public: Path, column: str | None, kind: str, own: Records) -> Run:
+def played(
+    folder: Path, plan, public: Path, column: str | None, kind: str, own: Records, hold_out: float | None = None
+) -> Run:
     """A run of the party on these records."""
     from fedkt.bundle import peek
 
@@ -219,7 +221,7 @@ def played(folder: Path, plan, public: Path, column: str | None, kind: str, own:
     hook.__set_name__(lesson.TeacherVotes, "counts")
     with mock.patch.object(lesson, "train_and_ask", listening), mock.patch.object(lesson.TeacherVotes, "counts", hook):
         places = {"data": data, "public": public, "outbox": FolderMailbox(folder / "outbox"), "work": folder / "work"}
-        sent = run_party(plan, "north", **places, identity=column)
+        sent = run_party(plan, "north", **places, identity=column, hold_out=hold_out)
     manifest = peek(Path(sent.path).read_bytes(), source="north").model_dump(mode="json")
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if data not in (path, *path.parents))
     return Run(teachers, votes, files, manifest)

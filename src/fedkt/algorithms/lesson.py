@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party, Server
@@ -119,13 +120,17 @@ def cut_by_identity(identities: Sequence[str], subsets: int, key: bytes) -> list
 
     The rows of a subset stand in the order of their hashes: where a record stood in its file decides nothing.
     """
-    # 64 bits: the remainder by any number of subsets is even to within one in 10¹⁴.
-    digests = (hashlib.blake2b(each.encode(), digest_size=8, key=key).digest() for each in identities)
-    hashes = np.array([int.from_bytes(each, "big") for each in digests], dtype=np.uint64)
+    hashes = identity_hashes(identities, key)
     # Stable, so that rows of one identity keep their order.
     order = np.argsort(hashes, kind="stable")
     home = (hashes[order] % np.uint64(subsets)).astype(np.int64)
     return [order[home == number].astype(np.int64) for number in range(subsets)]
+
+
+def identity_hashes(identities: Sequence[str], key: bytes) -> NDArray[np.uint64]:
+    """A number of 64 bits for each identity: its remainder by any number of subsets is even to within one in 10¹⁴."""
+    digests = (hashlib.blake2b(each.encode(), digest_size=8, key=key).digest() for each in identities)
+    return np.array([int.from_bytes(each, "big") for each in digests], dtype=np.uint64)
 
 
 def cut_key(seed: int, partition: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fedkt.live.party import SentBundle
@@ -40,9 +41,24 @@ Identity = Annotated[
     str | None,
     typer.Option(
         "--id",
-        help="At level L2: the column that tells your records apart (it is not sent). Default: the names of image "
-        "files, else the places of rows in the file.",
+        help="At level L2 and with --hold-out: the column that tells your records apart (it is not sent). Default: the "
+        "names of image files, else the places of rows in the file.",
         metavar="COLUMN",
+    ),
+]
+HoldOut = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of your rows to lay aside before training, such as 0.2, so that --evaluate can judge the final "
+        "model by them later. Default: none.",
+        metavar="SHARE",
+    ),
+]
+Evaluate = Annotated[
+    Path | None,
+    typer.Option(
+        help="Train and send nothing: is this final.onnx better than your own model, on the rows laid aside?",
+        metavar="FINAL",
     ),
 ]
 MostEpsilon = Annotated[
@@ -64,6 +80,9 @@ def party(
     work: Work = None,
     ledger: Ledger = None,
     identity: Identity = None,
+    hold_out: HoldOut = None,
+    evaluate: Evaluate = None,
+    server_key: options.ServerKey = None,
     most_epsilon: MostEpsilon = None,
     most_delta: MostDelta = None,
     as_json: options.Json = False,
@@ -79,7 +98,12 @@ def party(
       fedkt party plan.toml --name north --data north.csv --public public.csv --ledger north.ledger --id patient
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --most-epsilon 4 --most-delta 1e-5
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --hold-out 0.2
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --evaluate result/final.onnx
     """
+    from fedkt.cli.judgement import evaluate_final
     from fedkt.cli.output import progress_bar
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at
@@ -87,6 +111,12 @@ def party(
     from fedkt.plan import read_plan
 
     agreed = read_plan(plan)
+    if evaluate is not None:
+        own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out, "jobs": options.cores(jobs)}
+        evaluate_final(agreed, name, evaluate, own, server_key=server_key, as_json=as_json)
+        return
+    if server_key is not None:
+        raise ConfigurationError("--server-key is about a final model: it goes with --evaluate FINAL. Leave it out.")
     signing = None if key is None else read_key(key)
     with ExitStack() as display:
         bar = display.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
@@ -106,6 +136,7 @@ def party(
             work=work,
             ledger=ledger,
             identity=identity,
+            hold_out=hold_out,
             issue=issue,
             most_epsilon=most_epsilon,
             most_delta=most_delta,
@@ -128,9 +159,10 @@ def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
         print_json(asdict(sent))
         return
     issue = "" if sent.issue is None else f", issue {sent.issue}"
+    aside = "" if sent.aside is None else f" ({sent.aside:,} more laid aside)"
     lines = [
-        f"{sent.path}: {plural(sent.students, 'student')} from {plural(sent.rows, 'row')}, {sent.bytes:,} bytes, "
-        f"{'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}."
+        f"{sent.path}: {plural(sent.students, 'student')} from {plural(sent.rows, 'row')}{aside}, "
+        f"{sent.bytes:,} bytes, {'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}."
     ]
     if sent.epsilon is not None and sent.total_epsilon is not None and sent.releases is not None:
         lines.append(
@@ -143,5 +175,10 @@ def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
         noisy = " with noise" if agreed.level == "L2" else ", as they are"
         counts = f" It also tells how many of your rows have each label{noisy}."
     lines.append(f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}")
+    if sent.aside is None:
+        lines.append(
+            "No rows were laid aside (--hold-out 0.2): whether the final model is better than your own can then be "
+            "measured on new rows only."
+        )
     for line in lines:
         stdout.say(line)

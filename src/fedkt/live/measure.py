@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from fedkt.bundle import Bundle
 from fedkt.federation import Diary
+from fedkt.models.base import Model
 from fedkt.models.exchange import OnnxModel
-from fedkt.models.prediction import predict_all, probabilities_of_all
+from fedkt.models.prediction import has_probabilities, labels_and_probabilities, predict_all, probabilities_of_all
 from fedkt.plan import Plan
-from fedkt.quality import Quality
+from fedkt.quality import Quality, measure_quality
 from fedkt.report import qualities
 
 
@@ -39,6 +40,23 @@ def measure(final: OnnxModel, bundles: Sequence[Bundle], X: Any, y: Any, classes
         if answers:
             alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
     return FinalScores(quality.accuracy.value, quality.balanced_accuracy.value, quality, alone)
+
+
+def answers_of(model: Model, X: Any, n_classes: int) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+    """The class that a model names on each row, and how probable it finds each, if it says so."""
+    if not has_probabilities(model):
+        return model.predict(X), None
+    if isinstance(model, OnnxModel):
+        return labels_and_probabilities(model, X)
+    (probabilities,) = probabilities_of_all([model], X, n_classes)
+    # One that fails here still names its classes.
+    return model.predict(X), None if isinstance(probabilities, str) else probabilities
+
+
+def quality_on(model: Model, X: Any, y: Any, classes: Sequence[str | int]) -> tuple[Quality, NDArray[np.int64]]:
+    """The quality of a model on labelled rows, and the class that it names on each."""
+    labels, probabilities = answers_of(model, X, len(classes))
+    return measure_quality(y, labels, classes, probabilities), labels
 
 
 def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:

@@ -16,6 +16,7 @@ from fedkt.bundle import Bundle, pack, peek
 from fedkt.bundle.manifest import Claim
 from fedkt.bundle.signing import SigningKey
 from fedkt.federation import Diary, Party
+from fedkt.live.aside import RowsAside, aside_path
 from fedkt.live.claims import claim_for
 from fedkt.live.keys import check_key
 from fedkt.live.mailbox import Mailbox, bundle_name
@@ -37,12 +38,10 @@ class SentBundle:
     party: str
     plan: str
     students: int
-    resumed: int
-    """Students that an earlier, interrupted run had finished."""
     rows: int
+    """Those that were learned from."""
     bytes: int
     sha256: str
-    signed: bool
     issue: int | None
     """The number in a signed bundle by which it replaces earlier ones; the first has none."""
     epsilon: float | None
@@ -54,6 +53,11 @@ class SentBundle:
     ledger: str | None
     """Where the release was written down."""
     notes: tuple[str, ...]
+    resumed: int = 0
+    """Students that an earlier, interrupted run had finished."""
+    signed: bool = False
+    aside: int | None = None
+    """Rows that were laid aside and not learned from; None where none were to be."""
 
 
 def run_party(
@@ -68,6 +72,7 @@ def run_party(
     work: Path | None = None,
     ledger: Path | None = None,
     identity: str | None = None,
+    hold_out: float | None = None,
     issue: int | None = None,
     most_epsilon: float | None = None,
     most_delta: float | None = None,
@@ -79,34 +84,38 @@ def run_party(
     Of two signed bundles the larger `issue` counts: by default one more than that of the bundle in the outbox.
 
     At level L2 the releases are written into the `ledger` first; by default it lies beside the data. `identity` is the
-    column by which level L2 tells records apart. A plan, or a total in the ledger, above `most_epsilon` or `most_delta`
-    is refused.
+    column by which records are told apart at level L2, and where the share `hold_out` of them is laid aside. A plan, or
+    a total in the ledger, above `most_epsilon` or `most_delta` is refused.
     """
     plan.require(name)
-    check_identity(plan, identity)
+    check_identity(plan, identity, share=hold_out)
     check_limits(plan, name, most_epsilon=most_epsilon, most_delta=most_delta)
     ledger = ledger_path(plan, data, ledger)
     check_key(plan, name, key)
     check_issue(issue, key)
     outbox.check_writable(bundle_name(name))
+    aside = RowsAside(aside_path(plan, name, data), hold_out)
     rows = plan.columns.encode(plan.read_public(public))
     diary = Diary()
-    records = read_records(plan, name, data, identity, diary)
+    records = read_records(plan, name, data, identity, diary, share=hold_out)
+    digest = data_digest(data, identity, hold_out)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     account, claim = Ledger(), None if ledger is None else claim_for(plan)
     with sole_worker(name, folder):
-        seeds = claim_shelf(folder, plan, name, data_digest(data, identity), diary)
+        seeds = claim_shelf(folder, plan, name, digest, diary)
         if ledger is not None and claim is not None:
             size = len(records.y)
             account, claim = pay(plan, name, claim, seeds, ledger, folder, diary, rows=size, most_epsilon=most_epsilon)
+        aside.begin(plan, name, digest, identity)
         shelf = Shelf(folder, rows, plan.expected, diary)
         finished = count_finished(shelf, plan.partitions)
         party = make_party(plan, name, records, shelf, seeds, ledger=account, jobs=jobs, progress=progress)
         bundle = train_students(plan, party, folder)
         packing = partial(pack, check_rows=rows, key=key, claim=claim)
         packed = send(outbox, bundle, packing, key=key, issue=issue, resumed=seeds.resumed, diary=diary)
-        place = outbox.where(bundle_name(name))
-        sent = describe_sent(party, bundle, packed, place, claim, ledger, resumed=finished, signed=key is not None)
+        sent = describe_sent(party, bundle, packed, outbox.where(bundle_name(name)), claim, ledger)
+        sent = replace(sent, resumed=finished, signed=key is not None, aside=records.n_aside)
+        aside.end(sent.sha256)
         if tell is not None:
             tell(sent)
         # Not before: a party that is killed until then finds its work, not a spent budget.
@@ -175,21 +184,16 @@ def describe_sent(
     place: str,
     claim: Claim | None,
     ledger: Path | None,
-    *,
-    resumed: int,
-    signed: bool,
 ) -> SentBundle:
-    """What a party should know of the bundle it has sent."""
+    """What a party should know of the bundle it has sent, as far as the bundle tells."""
     return SentBundle(
         path=place,
         party=party.name,
         plan=bundle.plan,
         students=len(bundle.models),
-        resumed=resumed,
         rows=len(party.y),
         bytes=len(packed),
         sha256=hashlib.sha256(packed).hexdigest(),
-        signed=signed,
         issue=peek(packed, source=place, contents=False).issue,
         epsilon=None if claim is None else claim.epsilon,
         total_epsilon=None if claim is None else claim.total_epsilon,

@@ -1,4 +1,4 @@
-"""A party's records: read by the plan's columns, and at level L2 told apart by their identities."""
+"""A party's records: read by the plan's columns, some laid aside, and at level L2 told apart by their identities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,21 +16,24 @@ from fedkt.algorithms.calibration import check_records
 from fedkt.data.values import identities_of, plural
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Diary
+from fedkt.live.aside import aside_key, aside_mask
 from fedkt.plan import Plan, file_digest
 from fedkt.votes import Labels
 
 FEW_RECORDS = 6
 """With fewer, names follow classes by chance."""
+FEW_ASIDE = 100
+"""On so many rows two models whose accuracy differs by ten points can just be told apart."""
 
 
-def check_identity(plan: Plan, column: str | None) -> None:
-    """Refuse a column that cannot tell records apart, by the plan alone."""
+def check_identity(plan: Plan, column: str | None, *, share: float | None = None) -> None:
+    """Refuse a column that cannot tell records apart, by the plan alone; `share` is that of the rows laid aside."""
     if column is None:
         return
-    if plan.level != "L2":
+    if plan.level != "L2" and share is None:
         raise ConfigurationError(
-            f"Records have identities at level L2, where subsets are cut by them; this plan has level {plan.level}. "
-            "Leave --id out."
+            "Records have identities at level L2, where subsets are cut by them, and where rows are laid aside "
+            f"(--hold-out); this plan has level {plan.level}. Leave --id out."
         )
     learned = column in {each.name for each in plan.columns.columns}
     if learned or column == plan.columns.label:
@@ -48,16 +51,42 @@ class Records:
     X: NDArray[np.float32]
     y: Labels
     ids: Sequence[str] | None
-    """What level L2 tells them apart by; None for their places, and where nothing asks."""
+    """What tells them apart, where level L2 or laying aside asks; None for their places, and where nothing asks."""
+    aside: Records | None = None
+    """The rows that nothing is learned from; None where none were to be laid aside."""
+
+    @property
+    def n_aside(self) -> int | None:
+        """How many rows are aside; None where none were to be."""
+        return None if self.aside is None else len(self.aside.y)
+
+    def take(self, rows: Labels) -> Records:
+        """Some of the rows, without what is aside."""
+        return Records(self.X[rows], self.y[rows], None if self.ids is None else [self.ids[row] for row in rows])
+
+    def lay_aside(self, share: float, key: bytes) -> Records:
+        """The rows that are learned from, with those that are not; see `fedkt.live.aside`."""
+        places = list(map(str, range(len(self.y))))
+        chosen = aside_mask(places if self.ids is None else self.ids, share, key)
+        return replace(self.take(np.flatnonzero(~chosen)), aside=self.take(np.flatnonzero(chosen)))
 
 
-def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary: Diary) -> Records:
-    """The rows in a party's file; what is odd about them is said in the diary, which never leaves the party."""
+def read_records(
+    plan: Plan, name: str, data: Path, identity: str | None, diary: Diary, *, share: float | None = None
+) -> Records:
+    """The rows in a party's file; what is odd about them is said in the diary, which never leaves the party.
+
+    With a `share`, so many of them are laid aside, and the others are all that is learned from or told of.
+    """
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
     table = plan.columns.read(data)
-    X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
-    most = plan.most_rows(name)
+    ids = identities_of(table, identity) if plan.level == "L2" or share is not None else None
+    records = Records(plan.columns.encode(table), plan.columns.labels(table, plan.classes), ids)
+    if share is not None:
+        records = records.lay_aside(share, aside_key(plan.digest, name))
+        note_aside(diary, data, records)
+    y, most = records.y, plan.most_rows(name)
     # With noise a party's size must not decide whether it sends: there what it tells is scaled down.
     if most is not None and len(y) > most and plan.voting_rule.class_counts and plan.level != "L2":
         raise DataError(
@@ -78,18 +107,29 @@ def read_records(plan: Plan, name: str, data: Path, identity: str | None, diary:
         diary.say(f"No row of {data} is labelled {', '.join(absent[:20])}; the other parties may know it.")
     for note in plan.columns.unseen_notes(table):
         diary.say(note)
-    if plan.level != "L2":
-        return Records(X, y, None)
-    ids = identities_of(table, identity)
-    check_records(plan.algorithm().adjacency, ids, name)
-    note_identities(diary, plan, data, ids, y, column=identity)
-    return Records(X, y, ids)
+    if plan.level == "L2":
+        check_records(plan.algorithm().adjacency, ids, name)
+        note_identities(diary, plan, data, records.ids, y, column=identity)
+    return records
 
 
-def data_digest(data: Path, column: str | None) -> str:
-    """SHA-256 of a party's file as it is used: with its labels, and with the column that its rows are cut by."""
+def data_digest(data: Path, column: str | None, share: float | None = None) -> str:
+    """SHA-256 of a party's file as it is used: with its labels, its identities, and the share aside."""
     digest = file_digest(data, with_labels=True)
+    if share is not None:
+        return hashlib.sha256(f"{digest} {share!r} aside {column}".encode()).hexdigest()
     return digest if column is None else hashlib.sha256(f"{digest} {column}".encode()).hexdigest()
+
+
+def note_aside(diary: Diary, data: Path, records: Records) -> None:
+    """What the party should know of the rows it lays aside; nobody else is told."""
+    count = records.n_aside or 0
+    what = "is" if count == 1 else "are"
+    diary.say(
+        f"{plural(count, 'row')} of {data} {what} laid aside: nothing is learned from them, and --evaluate judges the "
+        f"final model on them. {plural(len(records.y), 'row')} are left to learn from."
+        + (" So few will hardly tell two models apart." if count < FEW_ASIDE else "")
+    )
 
 
 def note_identities(

@@ -41,7 +41,12 @@ ROWS = "rows"
 ENDING = ".student"
 STUDENT = re.compile(r"student-[0-9]+\.student")
 UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
-BELONGS = {"plan": "plan", "party": "party", "data": "data file or --id", "versions": "version of fedkt or a library"}
+BELONGS = {
+    "plan": "plan",
+    "party": "party",
+    "data": "data file or --id, or --hold-out",
+    "versions": "version of fedkt or a library",
+}
 """What a shelf belongs to, and what messages call it."""
 OLD_NOISE = "noise_seed"
 LIBRARIES = ("scipy", "joblib", "cryptography")

@@ -14,6 +14,7 @@ from fedkt.cli import (
     datasets,
     demo,
     doctor,
+    evaluate,
     inspect,
     keys,
     party,
@@ -52,6 +53,7 @@ app.command(rich_help_panel=LIVE)(party.party)
 app.command(rich_help_panel=LIVE)(server.server)
 app.command(rich_help_panel=LIVE)(inspect.inspect)
 app.command(rich_help_panel=LIVE)(predict.predict)
+app.command(rich_help_panel=LIVE)(evaluate.evaluate)
 app.add_typer(privacy.app, name="privacy", rich_help_panel=PROMISE)
 app.command(rich_help_panel=PROMISE)(doctor.doctor)
 name_catalogues(app)

@@ -78,8 +78,8 @@ def evaluate(
         return
     # A sentence for each of many students would hide the verdict, which names those that are better.
     students = evaluation.comparisons[0 if evaluation.baseline is None else 1 :]
-    baseline = evaluation.comparisons[: -len(students) or None]
-    print_quality(evaluation.quality, verdicts=evaluation.verdicts, comparisons=baseline)
+    others = evaluation.comparisons[: len(evaluation.comparisons) - len(students)]
+    print_quality(evaluation.quality, verdicts=evaluation.verdicts, comparisons=others)
     print_below(comparison_grid(students))
     if html is not None:
         stderr.say(f"Written: {html}")

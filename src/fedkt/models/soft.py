@@ -25,6 +25,8 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
     """
     from sklearn import config_context
 
+    from fedkt.models.class_weights import without_class_weights
+
     row = row_weight(estimator)
     if row is None:
         raise ModelError(f"{type(estimator).__name__} cannot learn distributions over the classes, only labels.")
@@ -34,17 +36,6 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
     with config_context(enable_metadata_routing=False):
         weights = {name: weight * shares[rows, labels]}
         return fit_model(without_class_weights(estimator), take_rows(X, rows), labels, rng=rng, fit_params=weights)
-
-
-def without_class_weights(estimator: Any) -> Any:
-    """A copy to which every class weighs as much as its rows."""
-    from sklearn.base import clone
-
-    own = clone(estimator)
-    last, neutral = last_step(own), family_of(own).class_weights
-    present = {name for name, value in last.get_params(deep=False).items() if value is not None}
-    last.set_params(**{name: value for name, value in neutral.items() if name in present})
-    return own
 
 
 def last_step(estimator: Any) -> Any:

@@ -107,5 +107,5 @@ class Family:
         return self.make()
 
 
-UNKNOWN = Family()
-"""What is taken for granted of a classifier that no record is about."""
+UNKNOWN = Family(class_weights={"class_weight": None})
+"""What is taken for granted of a classifier that no record is about: little more than scikit-learn's own word."""

@@ -32,6 +32,7 @@ SVM = Family(
     partial(_standardised, later("sklearn.svm:SVC")),
     classes=("SVC",),
     probabilities=False,
+    class_weights={"class_weight": None},
 )
 NAIVE_BAYES = Family(
     "naive-bayes",

@@ -29,6 +29,7 @@ from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import count_rows, one_thread
 from fedkt.models.catalogue import Roles, roles
+from fedkt.models.class_weights import check_class_weights, without_class_weights
 from fedkt.models.ensemble import fit_to_rows, is_neural
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.price import Adjacency, counts_release
@@ -183,6 +184,10 @@ class FedKT(Algorithm):
 
     def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
+        for role in (own.teacher, own.student):
+            check_class_weights(role, len(party.classes))
+        # Weights of classes belong to whoever learns from a party's rows: a student would weigh them twice.
+        members = replace(own, student=without_class_weights(own.student))
         public_rows = count_rows(party.public)
         releases: Sequence[Release | None] = [None] * self.partitions
         if self.level != "L2":
@@ -201,7 +206,7 @@ class FedKT(Algorithm):
         # At L1 students see every public row; it is the server that asks only some.
         queries = None if self.level == "L1" else self.query_rows(public_rows)
         plain = [
-            Lesson(party, partition, own, self.subsets, releases[partition], queries)
+            Lesson(party, partition, members, self.subsets, releases[partition], queries)
             for partition in range(self.partitions)
             if student_name(partition) not in party.shelf
         ]
@@ -255,7 +260,11 @@ class FedKT(Algorithm):
 
     def final_model(self, server: Server) -> Any:
         """Who studies at the server, untrained."""
-        return fit_to_rows(roles(self.model, final=self.final).final, server.public, server.image)
+        own = roles(self.model, final=self.final).final
+        check_class_weights(own, len(server.classes))
+        # Where teachers weigh classes, the labels carry it already.
+        weighted = own if self.voting.weighs_labels else without_class_weights(own)
+        return fit_to_rows(weighted, server.public, server.image)
 
 
 def student_name(partition: int) -> str:

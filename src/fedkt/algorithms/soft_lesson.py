@@ -15,6 +15,7 @@ import numpy as np
 from fedkt.algorithms.lesson import STUDY, Lesson, learn_students
 from fedkt.errors import ModelError
 from fedkt.models.base import FittedModel, one_thread
+from fedkt.models.class_weights import undo_class_weights
 from fedkt.models.ensemble import TrainingTask
 from fedkt.models.training import train_models
 from fedkt.pooling import Matrix, normalise_rows
@@ -44,7 +45,9 @@ class SoftLesson(Lesson):
             raise self.no_answer(number, f"{type(reason).__name__}: {reason}") from reason
         if not np.isfinite(answer).all():
             raise self.no_answer(number, "some of its probabilities are no numbers")
-        return answer
+        # A weighted class seems more common to a teacher than it is, and class counts say otherwise.
+        task = self.teachers[number]
+        return undo_class_weights(answer, teacher.labels, task.estimator, task.labels)
 
     def no_answer(self, number: int, why: str) -> ModelError:
         """The words for a teacher that does not say how sure it is."""

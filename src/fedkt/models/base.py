@@ -118,12 +118,15 @@ def fit_model(
 
     Unset `random_state` parameters, nested ones included, are drawn from `rng`; the estimator passed in is not touched.
     """
+    # Weights of classes are known by families, whose facts stand above this.
+    from fedkt.models.class_weights import with_local_class_weights
+
     codes = np.asarray(y, dtype=np.int64)
     if len(codes) == 0:
         raise DataError("A model needs at least one row to be trained on, got none.")
     labels, local = np.unique(codes, return_inverse=True)
     n_features = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
-    own = untrained_copy(estimator, rng)
+    own = with_local_class_weights(untrained_copy(estimator, rng), codes)
     if len(labels) == 1:
         return FittedModel(None, labels, n_features)
     try:

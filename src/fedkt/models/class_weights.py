@@ -31,13 +31,19 @@ TWO_CLASSES = frozenset({"scale_pos_weight", "is_unbalance"})
 """Parameters that say how much the second of two classes weighs."""
 
 
-def class_factors(estimator: Any, y: ArrayLike) -> Factors | None:
+def class_factors(estimator: Any, y: ArrayLike, weights: ArrayLike | None = None) -> Factors | None:
     """How much each class of y weighs beyond its rows when `estimator` is trained on the class indices y.
 
-    One number for each class that y holds, in their order; None where the estimator weighs no class.
+    One number for each class that y holds, in their order; None where the estimator weighs no class. Rows may have
+    weights of their own: one of weight 2 is as good as two rows.
     """
-    labels, counts = np.unique(np.asarray(y, dtype=np.int64), return_counts=True)
-    return factors_for(estimator, labels, counts.astype(np.float64))
+    return factors_for(estimator, *count_labels(y, weights))
+
+
+def count_labels(y: ArrayLike, weights: ArrayLike | None = None) -> tuple[NDArray[np.int64], Factors]:
+    """The classes in y, and how many rows, or how much weight, each has."""
+    labels, local = np.unique(np.asarray(y, dtype=np.int64), return_inverse=True)
+    return labels, np.bincount(local, weights=None if weights is None else np.asarray(weights)).astype(np.float64)
 
 
 def label_factors(estimator: Any, shares: ArrayLike) -> Factors | None:
@@ -87,12 +93,11 @@ def class_weight_settings(estimator: Any) -> dict[str, Any]:
 
 
 def without_class_weights(estimator: Any) -> Any:
-    """A copy to which every class weighs as much as its rows, whatever stands inside it included."""
+    """A copy to which every class weighs as much as its rows, also inside it; itself where that is so already."""
     from sklearn.base import clone
 
-    own = clone(estimator)
-    settings = class_weight_settings(own)
-    return own.set_params(**settings) if settings else own
+    settings = class_weight_settings(estimator)
+    return clone(estimator).set_params(**settings) if settings else estimator
 
 
 def can_undo_class_weights(estimator: Any) -> bool:
@@ -105,28 +110,49 @@ def can_undo_class_weights(estimator: Any) -> bool:
     return not settings or (family_of(estimator).learns_distributions and not any("__" in name for name in settings))
 
 
-def with_local_class_weights(estimator: Any, y: NDArray[np.int64]) -> Any:
-    """The estimator, whose weights of single classes are changed to mean the local labels of the class indices y."""
+def with_local_class_weights(estimator: Any, y: NDArray[np.int64], weights: ArrayLike | None = None) -> Any:
+    """The estimator, whose weights of single classes are changed to mean the local labels of the class indices y.
+
+    Where rows have weights of their own, "balanced" becomes numbers as well: families disagree about what it means
+    then.
+    """
     parameters = estimator.get_params(deep=True)
     named = [
         name
         for name, value in parameters.items()
-        if name.rpartition("__")[2] in NAMES_CLASSES and value is not None and not isinstance(value, str)
+        if name.rpartition("__")[2] in NAMES_CLASSES
+        and value is not None
+        and (weights is not None or not isinstance(value, str))
     ]
     if not named:
         return estimator
-    labels, counts = np.unique(y, return_counts=True)
+    labels, counts = count_labels(y, weights)
     settings: dict[str, Any] = {}
     for name in named:
         inner, _, last = name.rpartition("__")
         if last not in family_of(parameters[inner] if inner else estimator).class_weights:
             continue
         if last in ("priors", "class_prior"):
-            settings[name] = local_priors(parameters[name], labels, counts.astype(np.float64))
+            settings[name] = local_priors(parameters[name], labels, counts)
         else:
-            local = weights_by_class(parameters[name], labels).tolist()
+            local = _class_weight(parameters[name], labels, counts).tolist()
             settings[name] = dict(enumerate(local)) if last == "class_weight" else local
     return estimator.set_params(**settings)
+
+
+def undo_class_weights(
+    probabilities: Factors, labels: NDArray[np.int64], estimator: Any, y: ArrayLike, weights: ArrayLike | None = None
+) -> Factors:
+    """What a model of `estimator`, trained on y, would have said without weights of classes.
+
+    `labels` are the classes that it tells apart: columns of the probabilities.
+    """
+    factors = class_factors(estimator, y, weights)
+    if factors is None:
+        return probabilities
+    plain: Factors = probabilities.copy()
+    plain[:, labels] /= factors
+    return np.asarray(plain / plain.sum(axis=1, keepdims=True))
 
 
 def check_class_weights(estimator: Any, n_classes: int) -> None:

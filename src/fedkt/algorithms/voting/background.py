@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fedkt.algorithms.lesson import CUT, TEACH, Lesson
 from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities
 from fedkt.algorithms.voting.base import Students
-from fedkt.algorithms.voting.expert import Expert
+from fedkt.algorithms.voting.expert import Expert, soft_roles
 from fedkt.algorithms.voting.weights import note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError, UnsuitedModel
@@ -88,7 +88,7 @@ class Background(Expert):
         """Students learn which rows are whose."""
         for each in plain:
             check_family(each.party, each.roles)
-        return [BackgroundLesson(each.party, each.partition, each.roles, each.subsets) for each in plain]
+        return [BackgroundLesson(each.party, each.partition, soft_roles(each.roles), each.subsets) for each in plain]
 
     def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
         """What the party sends: its student, which knows one class more."""

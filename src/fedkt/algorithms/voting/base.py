@@ -92,6 +92,8 @@ class Voting(ABC):
     """Whether students are asked how sure they are."""
     background_class: ClassVar[bool] = False
     """Whether students know one class more: a row that is not their party's."""
+    weighs_labels: ClassVar[bool] = False
+    """Where weights of classes act: in the final model's labels, or else in the teachers that vote."""
     fixed_shape: ClassVar[bool] = False
     """Whether partitions and subsets cannot be chosen."""
 

@@ -29,6 +29,7 @@ from fedkt.errors import ModelError, PrivacyError
 from fedkt.federation import Party, Server
 from fedkt.models.base import count_rows
 from fedkt.models.catalogue import Roles, roles
+from fedkt.models.class_weights import can_undo_class_weights, without_class_weights
 from fedkt.models.ensemble import is_calibrated, learns_distributions
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.pooling import MISFIT, Matrix, expected_shares, misfit, normalise_rows, pooled_posterior, shares_of
@@ -71,6 +72,7 @@ class Expert(Voting):
     compared_at: ClassVar[tuple[str, ...]] = ("L0", "L2")
     class_counts = True
     probabilities = True
+    weighs_labels = True
 
     def level_refusal(self, level: str) -> str:
         """Why there is no expert voting at level L1."""
@@ -95,12 +97,12 @@ class Expert(Voting):
 
     def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
         """Without noise students learn how sure their teachers are, if these can say and they can learn that."""
-        if fedkt.level != "L0":
-            return plain
         return [
-            SoftLesson(each.party, each.partition, each.roles, each.subsets)
-            if gives_probabilities(each.roles.teacher) and learns_distributions(each.roles.student)
-            else each
+            SoftLesson(each.party, each.partition, soft_roles(each.roles), each.subsets)
+            if fedkt.level == "L0"
+            and gives_probabilities(each.roles.teacher)
+            and learns_distributions(each.roles.student)
+            else replace(each, roles=plain_roles(each.roles))
             for each in plain
         ]
 
@@ -172,6 +174,16 @@ def teacher_and_student(fedkt: FedKT, own: Any = None) -> tuple[Any, Any]:
         return own, own
     student = fedkt.model if fedkt.student is None else fedkt.student
     return (student if fedkt.teacher is None else fedkt.teacher), student
+
+
+def soft_roles(own: Roles) -> Roles:
+    """Who teaches distributions: a teacher whose weights of classes can be undone in what it says, else have to go."""
+    return own if can_undo_class_weights(own.teacher) else plain_roles(own)
+
+
+def plain_roles(own: Roles) -> Roles:
+    """Who teaches labels: no weights, since of a label nothing can be undone, and counts would not fit it."""
+    return replace(own, teacher=without_class_weights(own.teacher))
 
 
 def class_counts(voting: Sequence[Bundle]) -> Matrix:

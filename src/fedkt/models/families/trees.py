@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,24 @@ def single_tree(student: Any) -> Any:
     from sklearn.tree import DecisionTreeClassifier
 
     depth = student.get_params().get("max_depth", student.get_params().get("depth"))
-    return DecisionTreeClassifier(max_depth=depth if depth and depth > 0 else 6)
+    weights = tree_class_weight(student.get_params(deep=False))
+    return DecisionTreeClassifier(max_depth=depth if depth and depth > 0 else 6, class_weight=weights)
+
+
+def tree_class_weight(parameters: Mapping[str, Any]) -> Any:
+    """What a tree calls the weights of classes that an ensemble has, by whatever name; None for none.
+
+    They belong to whoever learns from a party's rows, and that is the teacher.
+    """
+    if parameters.get("class_weight") is not None:
+        weights = parameters["class_weight"]
+        return "balanced" if weights == "balanced_subsample" else weights
+    if parameters.get("class_weights") is not None:
+        weights = parameters["class_weights"]
+        return dict(weights) if isinstance(weights, Mapping) else dict(enumerate(weights))
+    if parameters.get("scale_pos_weight") not in (None, 1):
+        return {0: 1.0, 1: parameters["scale_pos_weight"]}
+    return "balanced" if parameters.get("is_unbalance") or parameters.get("auto_class_weights") == "Balanced" else None
 
 
 def _sklearn_trees(estimator: Any) -> Forest:

@@ -263,7 +263,7 @@ class FedKT(Algorithm):
         own = roles(self.model, final=self.final).final
         check_class_weights(own, len(server.classes))
         # Where teachers weigh classes, the labels carry it already.
-        weighted = own if self.voting.weighs_labels else without_class_weights(own)
+        weighted = own if self.voting.weighs_labels(self.level) else without_class_weights(own)
         return fit_to_rows(weighted, server.public, server.image)
 
 

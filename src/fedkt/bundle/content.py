@@ -42,6 +42,8 @@ class Bundle:
     """Whether its models know one class more, after the agreed ones: a row that is not the sender's."""
     calibrated: bool = False
     """Whether its models are agreed to be of families that find a class about as probable as it is."""
+    weighted: bool = False
+    """Whether its models' teachers weighed classes. Known in a simulation only: no family of a plan does."""
     identity: str = ""
     """The SHA-256 of the manifest it came with, which holds the digests of all the rest; the zip file is not in it."""
     issue: int = 0

@@ -16,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.estimator.inputs import absence_notes, check_public_rows, class_codes, public_split, row_owners
+from fedkt.estimator.inputs import (
+    absence_notes,
+    check_public_rows,
+    class_codes,
+    class_weights_by_place,
+    public_split,
+    row_owners,
+)
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.catalogue import as_estimator
@@ -114,11 +121,11 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
         """
-        algorithm = self._algorithm()
-        algorithm.check()
+        self._algorithm(None).check()
         self.image_ = image_of(X)
         X = self._check_rows(X, reset=True)
         self.classes_, codes = class_codes(X, y, self.class_labels)
+        algorithm = self._algorithm(self.classes_)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng(seed)
         owners = row_owners(len(codes), parties, n_parties=self.n_parties, rng=rng)
@@ -225,14 +232,18 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         except ValueError as reason:
             raise DataError(f"`public` cannot be used: {reason}") from reason
 
-    def _algorithm(self) -> FedKT:
-        """FedKT as the parameters say."""
+    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT:
+        """FedKT as the parameters say, for these classes once they are known."""
+        parts = [estimator_of(self.estimator), self.teacher, self.student, self.final]
+        if classes is not None:
+            parts = [class_weights_by_place(part, classes) for part in parts]
+        estimator, teacher, student, final = parts
         return FedKT(
-            estimator_of(self.estimator),
+            estimator,
             voting=usual_voting(self.level) if self.voting is None else self.voting,
-            teacher=self.teacher,
-            student=self.student,
-            final=self.final,
+            teacher=teacher,
+            student=student,
+            final=final,
             partitions=self.partitions,
             subsets=self.subsets,
             level=self.level,
@@ -244,7 +255,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, codes: NDArray[np.int64], owners: NDArray[np.str_], public: Any, seed: int
     ) -> list[Party]:
         """One Party per name that still holds rows."""
-        models = {str(name): model for name, model in (self.party_estimators or {}).items()}
+        own = (self.party_estimators or {}).items()
+        models = {str(name): class_weights_by_place(model, self.classes_) for name, model in own}
         members = []
         for name in sorted(set(owners.tolist())):
             rows = np.flatnonzero(owners == name)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -38,6 +39,27 @@ def class_codes(X: Any, y: ArrayLike, class_labels: ArrayLike | None) -> tuple[N
     if unknown:
         raise DataError(f"y holds the label {unknown[0]!r}, which is not among class_labels {declared.tolist()}.")
     return declared, places.astype(np.int64)
+
+
+def class_weights_by_place(model: Any, classes: NDArray[Any]) -> Any:
+    """A model whose weights of classes name them by their places in the list of classes, not by the user's labels."""
+    if model is None or isinstance(model, str) or not hasattr(model, "get_params"):
+        return model
+    by_label = {
+        name: weights
+        for name, weights in model.get_params(deep=True).items()
+        if name.rpartition("__")[2] in ("class_weight", "class_weights") and isinstance(weights, Mapping)
+    }
+    places = {label: place for place, label in enumerate(classes.tolist())}
+    for name, weights in by_label.items():
+        unknown = [label for label in weights if label not in places]
+        if unknown:
+            raise ConfigurationError(
+                f"{name} of {type(model).__name__} weighs the class {unknown[0]!r}, which is not among the classes "
+                f"{list(places)}."
+            )
+    by_place = {name: {places[label]: each for label, each in weights.items()} for name, weights in by_label.items()}
+    return clone(model).set_params(**by_place) if by_place else model
 
 
 def row_owners(n_rows: int, parties: ArrayLike | None, *, n_parties: int, rng: np.random.Generator) -> NDArray[np.str_]:

@@ -94,6 +94,14 @@ def test_counts_further_than_three_tenths_from_what_a_student_says_are_named_and
     assert not notes or "'north'" not in notes[0]
 
 
+def test_a_party_whose_teachers_weigh_classes_is_not_accused():
+    """Weights of classes are undone as well as can be, and what is left is nobody's boast."""
+    listening = Server(np.zeros((4, 2)), ("ill", "well"), 0)
+    honest = [saying(0.8, sender=name) for name in ("north", "south")]
+    expert("logistic").server_step(listening, [*honest, saying(0.26, sender="west", weighted=True)])
+    assert not any("do not fit" in note for note in listening.diary.notes)
+
+
 def test_students_that_only_name_a_class_are_weighed_too(skewed):
     plain, _ = accuracy(FedKT("svm", partitions=1, subsets=1), skewed)
     weighed, _ = accuracy(expert("svm"), skewed)

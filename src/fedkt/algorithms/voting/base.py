@@ -92,8 +92,6 @@ class Voting(ABC):
     """Whether students are asked how sure they are."""
     background_class: ClassVar[bool] = False
     """Whether students know one class more: a row that is not their party's."""
-    weighs_labels: ClassVar[bool] = False
-    """Where weights of classes act: in the final model's labels, or else in the teachers that vote."""
     fixed_shape: ClassVar[bool] = False
     """Whether partitions and subsets cannot be chosen."""
 
@@ -110,6 +108,10 @@ class Voting(ABC):
     def subsets(self, level: str) -> int:
         """t where nobody chose it: noise needs many teachers; without it one had better see all rows."""
         return 1 if level == "L0" else 5
+
+    def weighs_labels(self, level: str) -> bool:
+        """Where weights of classes act: in the final model's labels, or else in the votes of teachers."""
+        return False
 
     def check(self, *, level: str, partitions: int, subsets: int) -> None:
         """Refuse, in words, settings that do not go with this voting."""

@@ -29,7 +29,7 @@ from fedkt.errors import ModelError, PrivacyError
 from fedkt.federation import Party, Server
 from fedkt.models.base import count_rows
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.class_weights import can_undo_class_weights, without_class_weights
+from fedkt.models.class_weights import can_undo_class_weights, class_weight_settings, without_class_weights
 from fedkt.models.ensemble import is_calibrated, learns_distributions
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.pooling import MISFIT, Matrix, expected_shares, misfit, normalise_rows, pooled_posterior, shares_of
@@ -72,7 +72,13 @@ class Expert(Voting):
     compared_at: ClassVar[tuple[str, ...]] = ("L0", "L2")
     class_counts = True
     probabilities = True
-    weighs_labels = True
+
+    def weighs_labels(self, level: str) -> bool:
+        """Where weights of classes act: without noise in the final labels, since counts must fit what students say.
+
+        With noise teachers vote for labels, and those of a rare class would be lost before they reach the server.
+        """
+        return level == "L0"
 
     def level_refusal(self, level: str) -> str:
         """Why there is no expert voting at level L1."""
@@ -97,11 +103,11 @@ class Expert(Voting):
 
     def lessons(self, fedkt: FedKT, plain: Sequence[Lesson]) -> Sequence[Lesson]:
         """Without noise students learn how sure their teachers are, if these can say and they can learn that."""
+        if fedkt.level != "L0":
+            return plain
         return [
             SoftLesson(each.party, each.partition, soft_roles(each.roles), each.subsets)
-            if fedkt.level == "L0"
-            and gives_probabilities(each.roles.teacher)
-            and learns_distributions(each.roles.student)
+            if gives_probabilities(each.roles.teacher) and learns_distributions(each.roles.student)
             else replace(each, roles=plain_roles(each.roles))
             for each in plain
         ]
@@ -109,7 +115,9 @@ class Expert(Voting):
     def message(self, fedkt: FedKT, party: Party, students: Bundle) -> Bundle:
         """The party's students, and its class counts; with noise at L2."""
         calibrated = self.calibrated(fedkt, party.model)
-        return replace(students, counts=self.count_classes(fedkt, party), soft=True, calibrated=calibrated)
+        weighted = bool(class_weight_settings(self.roles_for(fedkt, party.model).teacher))
+        counts = self.count_classes(fedkt, party)
+        return replace(students, counts=counts, soft=True, calibrated=calibrated, weighted=weighted)
 
     def count_noise(self, fedkt: FedKT, public_rows: int) -> GaussianCounts | None:
         """The noise on a party's class counts at level L2: as agreed on, else as the votes' noise suggests."""
@@ -216,7 +224,8 @@ def note_misfits(
     far = {
         bundle.sender: misfit(opinion, own, pooled, everybody)
         for bundle, opinion, own in zip(voting, opinions, counts, strict=True)
-        if own.any()
+        # Weights of classes are undone as well as can be; whoever has some need not boast to be off.
+        if own.any() and not bundle.weighted
     }
     doubtful = sorted((name for name in far if far[name] > MISFIT), key=lambda name: -far[name])
     if doubtful:

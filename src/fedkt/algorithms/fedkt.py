@@ -20,7 +20,7 @@ from fedkt.algorithms.calibration import check_adjacency, check_records
 from fedkt.algorithms.final import final_lesson, fit_by_labels
 from fedkt.algorithms.lesson import Lesson, fit_roles_to_rows
 from fedkt.algorithms.soft_lesson import learn_all
-from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
+from fedkt.algorithms.teachers import check_weights, refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
 from fedkt.algorithms.voting.base import StudentAnswers
 from fedkt.algorithms.voting.lost import note_absent_classes
@@ -89,6 +89,8 @@ class FedKT(Algorithm):
         self.queries = queries
         self.adjacency = adjacency
         self.soft_final = soft_final
+
+    takes_weights = True
 
     @property
     def name(self) -> str:
@@ -184,18 +186,18 @@ class FedKT(Algorithm):
 
     def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
-        for role in (own.teacher, own.student):
-            check_class_weights(role, len(party.classes))
+        check_weights(party, own, noise=self.level == "L2")
         # Weights of classes belong to whoever learns from a party's rows: a student would weigh them twice.
         members = replace(own, student=without_class_weights(own.student))
         public_rows = count_rows(party.public)
         releases: Sequence[Release | None] = [None] * self.partitions
         if self.level != "L2":
             self.check()
-            if len(party.y) < self.subsets:
+            rows = len(party.counted_rows)
+            if rows < self.subsets:
                 party.diary.say(
-                    f"Party {party.name!r} has {len(party.y)} rows, fewer than {self.subsets} subsets: "
-                    f"it uses {len(party.y)} subsets of one row."
+                    f"Party {party.name!r} has {rows} rows, fewer than {self.subsets} subsets: it uses {rows} subsets "
+                    "of one row."
                 )
         else:
             releases = self.releases(public_rows=public_rows, classes=len(party.classes), parties=1)

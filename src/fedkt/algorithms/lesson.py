@@ -69,6 +69,7 @@ class Lesson:
                 may_fail=self.release is not None,
                 # Where even the size of a subset is a record's business, it must not reach the other teachers.
                 alone=self.release is not None and self.release.adjacency == "add-or-remove",
+                weights=None if party.weights is None else party.weights[subset],
             )
             for number, subset in enumerate(self.subset_rows)
         ]
@@ -83,13 +84,15 @@ class Lesson:
 
     @property
     def subset_rows(self) -> list[Labels]:
-        """The row numbers of each subset."""
+        """The row numbers of each subset; a row of weight 0 is in none, and moves no other."""
         party = self.party
+        counted = party.counted_rows
         if self.release is None:
-            return cut(len(party.y), self.subsets, party.rng(self.partition, CUT))
+            return [counted[piece] for piece in cut(len(counted), self.subsets, party.rng(self.partition, CUT))]
         # Rows without identities of their own have their places in the file.
         identities = list(map(str, range(len(party.y)))) if party.ids is None else party.ids
-        return cut_by_identity(identities, self.subsets, cut_key(party.seed, self.partition))
+        subsets = cut_by_identity(identities, self.subsets, cut_key(party.seed, self.partition))
+        return subsets if party.weights is None else [each[party.weights[each] > 0] for each in subsets]
 
     @property
     def student_in_words(self) -> str:

@@ -47,7 +47,7 @@ class SoftLesson(Lesson):
             raise self.no_answer(number, "some of its probabilities are no numbers")
         # A weighted class seems more common to a teacher than it is, and class counts say otherwise.
         task = self.teachers[number]
-        return undo_class_weights(answer, teacher.labels, task.estimator, task.labels)
+        return undo_class_weights(answer, teacher.labels, task.estimator, task.labels, task.weights)
 
     def no_answer(self, number: int, why: str) -> ModelError:
         """The words for a teacher that does not say how sure it is."""

@@ -1,4 +1,4 @@
-"""What a teacher must not do at level L2, found out before a party's rows are looked at."""
+"""What a teacher must not do, at level L2 above all, found out before a party's rows are looked at."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.errors import ConfigurationError, ModelError
+from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Party
 from fedkt.models.base import count_rows, fit_model, take_rows
+from fedkt.models.catalogue import Roles
+from fedkt.models.class_weights import check_class_weights
 from fedkt.models.ensemble import is_neural
+from fedkt.models.row_weights import no_row_weights, takes_row_weights
+from fedkt.models.soft import last_step
 from fedkt.votes import stand_in_vote
 
 TRIAL_ROWS, TRIAL_MOST = 20, 200
@@ -24,6 +28,19 @@ def refuse_early_stopping(teacher: Any) -> None:
             "At level L2 a teacher may not stop early: the rows that would say when are the party's own. Switch "
             "early_stopping off for the teacher; a student, which sees public rows only, may keep it."
         )
+
+
+def check_weights(party: Party, own: Roles, *, noise: bool) -> None:
+    """Refuse weights of classes that do not fit the agreed ones, and of rows to a teacher that takes none."""
+    for role in (own.teacher, own.student):
+        check_class_weights(role, len(party.classes))
+    if party.weights is None:
+        return
+    if not takes_row_weights(own.teacher):
+        raise ConfigurationError(f"Party {party.name!r}, its teacher: {no_row_weights(last_step(own.teacher))}")
+    # With noise a party of no weight votes by a fixed rule, as one without rows would.
+    if not noise and len(party.counted_rows) == 0:
+        raise DataError(f"Party {party.name!r}: all its rows have the weight 0. Leave it out of this run.")
 
 
 def try_on_public_rows(teacher: Any, party: Party) -> None:
@@ -41,7 +58,8 @@ def try_on_public_rows(teacher: Any, party: Party) -> None:
     labels = stand_in_vote(0, count, n_classes)
     rows = take_rows(party.public, np.arange(count) % n_rows)
     try:
-        fit_model(teacher, rows, labels, rng=np.random.default_rng(0)).predict(party.public)
+        weights = None if party.weights is None else np.ones(count)
+        fit_model(teacher, rows, labels, rng=np.random.default_rng(0), weights=weights).predict(party.public)
     except Exception as reason:
         raise ModelError(
             f"{type(teacher).__name__} cannot teach at level L2: it cannot even be trained on public rows with made-up "

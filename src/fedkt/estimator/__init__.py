@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,11 +20,10 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import (
     absence_notes,
     check_public_rows,
-    class_codes,
     class_weights_by_place,
     public_split,
-    row_owners,
 )
+from fedkt.estimator.members import PrivateRows, party_per_owner, private_rows
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.catalogue import as_estimator
@@ -116,40 +116,48 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, parties: ArrayLike | None = None, public: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        parties: ArrayLike | None = None,
+        public: Any = None,
+    ) -> Self:
         """Train on rows X with labels y; `parties` says whose each row is, `public` are rows without labels.
 
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
+        `sample_weight` says how much each row counts in the training of teachers; a row of weight 0 does not exist.
         """
         self._algorithm(None).check()
         self.image_ = image_of(X)
         X = self._check_rows(X, reset=True)
-        self.classes_, codes = class_codes(X, y, self.class_labels)
-        algorithm = self._algorithm(self.classes_)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng(seed)
-        owners = row_owners(len(codes), parties, n_parties=self.n_parties, rng=rng)
+        private = self._private_rows(X, y, sample_weight, parties, rng)
+        algorithm = self._algorithm(self.classes_)
         notes: list[str] = []
         if parties is None and self.n_parties == 1:
             notes.append("All rows are one party's: say whose they are with `parties`, or choose n_parties.")
         if public is None:
-            private, aside = public_split(len(codes), self.public_share, level=self.level, rng=rng)
+            n_rows = len(private.codes)
+            own, aside = public_split(n_rows, self.public_share, level=self.level, rng=rng)
             notes.append(
-                f"No public rows were given: {len(aside)} of the {len(codes)} rows were set aside as public rows, "
-                "their labels unused."
+                f"No public rows were given: {len(aside)} of the {n_rows} rows were set aside as public rows, their "
+                "labels unused."
             )
-            public = take_rows(X, aside)
-            X, codes, owners = take_rows(X, private), codes[private], owners[private]
+            public, private = take_rows(private.X, aside), private.take(own)
         else:
             public = self._check_public(public, X)
-        members = self._parties(X, codes, owners, public, seed)
+        members, server = self._members(private, public, seed), self._server(public, seed)
         notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
         promise, warnings = promise_of(
             algorithm, members, level=self.level, delta=self.delta, reproducible_noise=self.noise_seed is not None
         )
         if self.level != "L0" and self.class_labels is None:
             warnings += ("The list of classes was taken from the private labels; declare it with class_labels.",)
-        outcome = simulate(algorithm, members, self._server(public, seed), jobs=self.n_jobs or 1)
+        outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
 
         final = outcome.final.models[0]
         assert isinstance(final, FittedModel)
@@ -170,7 +178,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             accuracy=None,
             balanced_accuracy=None,
             bytes_sent=None,
-            rows={"parties": len(codes), "public": count_rows(public)},
+            rows={"parties": len(private.codes), "public": count_rows(public)},
             party_rows={party.name: len(party.y) for party in members},
         )
         return self
@@ -189,6 +197,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         X = self._check_rows(X, reset=False)
         probabilities: NDArray[np.float64] = self.final_model_.predict_proba(X, len(self.classes_))
         return probabilities
+
+    @available_if(_final_has_probabilities)
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithm of the final model's probability of each class; −∞ where it is 0."""
+        with np.errstate(divide="ignore"):
+            logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
+        return logarithms
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -251,29 +266,23 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             queries=self.queries,
         )
 
-    def _parties(
-        self, X: Any, codes: NDArray[np.int64], owners: NDArray[np.str_], public: Any, seed: int
-    ) -> list[Party]:
+    def _private_rows(self, X: Any, y: Any, sample_weight: Any, parties: Any, rng: np.random.Generator) -> PrivateRows:
+        """The rows that count, dealt out; they say which classes there are."""
+        labels, n_parties, level = self.class_labels, self.n_parties, self.level
+        self.classes_, private = private_rows(
+            X, y, sample_weight, parties, class_labels=labels, n_parties=n_parties, level=level, rng=rng
+        )
+        return private
+
+    def _members(self, private: PrivateRows, public: Any, seed: int) -> list[Party]:
         """One Party per name that still holds rows."""
         own = (self.party_estimators or {}).items()
         models = {str(name): class_weights_by_place(model, self.classes_) for name, model in own}
-        members = []
-        for name in sorted(set(owners.tolist())):
-            rows = np.flatnonzero(owners == name)
-            members.append(
-                Party(
-                    public,
-                    tuple(range(len(self.classes_))),
-                    seed_for(seed, name),
-                    image=self.image_,
-                    name=name,
-                    X=take_rows(X, rows),
-                    y=codes[rows],
-                    model=models.get(name),
-                    noise_seed=self._noise_seed(name),
-                )
-            )
-        return members
+        parties = party_per_owner(private, self._server(public, seed), models)
+        return [
+            replace(party, seed=seed_for(seed, party.name), noise_seed=self._noise_seed(party.name))
+            for party in parties
+        ]
 
     def _server(self, public: Any, seed: int) -> Server:
         """The one who lets the students vote."""

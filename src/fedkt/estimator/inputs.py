@@ -69,14 +69,19 @@ def row_owners(n_rows: int, parties: ArrayLike | None, *, n_parties: int, rng: n
             raise ConfigurationError(f"n_parties is a whole number of at least 1, got {n_parties!r}.")
         return np.array([f"party {number}" for number in rng.permutation(np.arange(n_rows) % n_parties)])
     owners = column_or_1d(np.asarray(parties, dtype=object)).tolist()
-    if len(owners) != n_rows:
-        raise DataError(f"`parties` names the party of each row: expected {n_rows} names, got {len(owners)}.")
+    check_owner_count(owners, n_rows)
     if any(is_no_name(owner) for owner in owners):
         raise DataError("`parties` has missing values; every row needs a party.")
     names = {owner: str(owner) for owner in owners}
     if len(set(names.values())) != len(names):
         raise DataError("`parties` mixes kinds of names (1 and '1'); they would be taken for one party.")
     return np.array([names[owner] for owner in owners])
+
+
+def check_owner_count(parties: Any, n_rows: int) -> None:
+    """Refuse names that are not as many as rows."""
+    if parties is not None and len(parties) != n_rows:
+        raise DataError(f"`parties` names the party of each row: expected {n_rows} names, got {len(parties)}.")
 
 
 def is_no_name(value: Any) -> bool:

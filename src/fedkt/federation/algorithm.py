@@ -18,6 +18,8 @@ class Algorithm(ABC):
     """An upper bound: only a simulation may pool the parties' rows."""
     sends: bool = True
     """Whether the bundles would travel in a live federation."""
+    takes_weights: bool = False
+    """Whether rows may have weights."""
     participation: float = 1.0
     """The share of the parties that take part in a round, drawn anew each time."""
 

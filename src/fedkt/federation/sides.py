@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedkt.bundle import Bundle, Label
 from fedkt.errors import DataError
@@ -76,6 +77,10 @@ class Party(Side):
     y: Labels = field(kw_only=True)
     ids: Sequence[str] | None = field(default=None, kw_only=True, repr=False)
     """What tells each record from all others, by which level L2 cuts the rows; None for its place among them."""
+    weights: NDArray[np.float64] | None = field(default=None, kw_only=True, repr=False)
+    """How much each row counts in the training of teachers, None for all the same; one of weight 0 does not exist."""
+    usual_weight: float = field(default=1.0, kw_only=True)
+    """What a usual row weighs, the same for all parties: class counts are told in such rows."""
     model: Any = field(default=None, kw_only=True)
     """A family of its own (name or estimator); None follows the algorithm's."""
     shelf: MutableMapping[str, Any] = field(default_factory=dict, kw_only=True)
@@ -84,6 +89,13 @@ class Party(Side):
     def __post_init__(self) -> None:
         if len(self.y) == 0:
             raise DataError(f"Party {self.name!r} has no rows. A party needs at least one; leave it out of this run.")
+        if self.weights is not None:
+            check_row_weights(self.weights, len(self.y), f"Party {self.name!r}")
+
+    @property
+    def counted_rows(self) -> Labels:
+        """The row numbers of those that count."""
+        return np.arange(len(self.y)) if self.weights is None else np.flatnonzero(self.weights)
 
 
 @dataclass(frozen=True)
@@ -94,6 +106,14 @@ class Server(Side):
     """What it sent out before this round."""
     parties: int = field(default=0, kw_only=True)
     """How many parties there are, whether they took part in a round or not; 0 where nobody said."""
+
+
+def check_row_weights(weights: NDArray[np.float64], n_rows: int, who: str) -> None:
+    """Refuse weights that are not one number of at least 0 for each row."""
+    if weights.shape != (n_rows,):
+        raise DataError(f"{who}: {n_rows} rows need as many weights in one column, got the shape {weights.shape}.")
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise DataError(f"{who}: weights of rows are numbers of at least 0; some are negative, missing or infinite.")
 
 
 def seed_for(seed: int, name: str) -> int:

@@ -78,6 +78,8 @@ def simulate(
     names = [party.name for party in parties]
     if len(set(names)) != len(names):
         raise ConfigurationError(f"Every party needs a name of its own, got {', '.join(sorted(names))}.")
+    if not algorithm.takes_weights and any(party.weights is not None for party in parties):
+        raise ConfigurationError(f"To {algorithm.name!r} all rows are alike: it takes no weights of rows.")
     started, cpu_started = time.perf_counter(), cpu_clock()
     members = [pool(parties)] if algorithm.pooled else list(parties)
     first = 0 if resume is None else resume.rounds
@@ -162,6 +164,7 @@ def pool(parties: Sequence[Party]) -> Party:
         X=stack_rows([party.X for party in parties]),
         y=np.concatenate([party.y for party in parties]),
         ids=None,
+        weights=None,
         diary=Diary(),
         shelf={},
         ledger=Ledger(),

@@ -113,25 +113,32 @@ def fit_model(
     *,
     rng: np.random.Generator,
     fit_params: Mapping[str, Any] | None = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> FittedModel:
     """A copy of `estimator` trained on rows X with class indices y, on one thread; `fit` also gets `fit_params`.
 
+    `weights` say how much each row counts, None for all the same.
     Unset `random_state` parameters, nested ones included, are drawn from `rng`; the estimator passed in is not touched.
     """
-    # Weights of classes are known by families, whose facts stand above this.
+    # Weights are the business of families, whose facts stand above this.
+    from sklearn import config_context
+
     from fedkt.models.class_weights import with_local_class_weights
+    from fedkt.models.row_weights import row_weights_for_fit
 
     codes = np.asarray(y, dtype=np.int64)
     if len(codes) == 0:
         raise DataError("A model needs at least one row to be trained on, got none.")
     labels, local = np.unique(codes, return_inverse=True)
     n_features = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
-    own = with_local_class_weights(untrained_copy(estimator, rng), codes)
+    own = with_local_class_weights(untrained_copy(estimator, rng), codes, weights)
+    params = {**(fit_params or {}), **row_weights_for_fit(own, weights)}
     if len(labels) == 1:
         return FittedModel(None, labels, n_features)
     try:
-        with one_thread():
-            own.fit(X, local.astype(np.int64), **(fit_params or {}))
+        # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
+        with one_thread(), config_context(**({} if weights is None else {"enable_metadata_routing": False})):
+            own.fit(X, local.astype(np.int64), **params)
     except Exception as reason:
         # Whatever an arbitrary estimator raises, its user needs to know what it was given.
         if isinstance(reason, ValueError):

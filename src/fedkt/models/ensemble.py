@@ -6,7 +6,7 @@ Most families are trained one by one. Neural networks of one kind are trained as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, count_rows, fit_model, take_rows, training_failure, untrained_copy
 from fedkt.models.catalogue import MODELS, family_of
 from fedkt.models.families.family import UNKNOWN
+from fedkt.models.row_weights import weighted_targets
 from fedkt.models.soft import fit_soft
 
 ENOUGH_FOR_TWO = 16
@@ -46,6 +47,8 @@ class TrainingTask:
     """Whether a failure of this model is an answer, its reason, instead of an error."""
     alone: bool = False
     """Whether a network is trained by itself: in other company it ends with other last digits."""
+    weights: NDArray[np.float64] | None = None
+    """How much each of its rows counts, where they have labels; None for all the same."""
 
     @property
     def n_rows(self) -> int:
@@ -134,7 +137,7 @@ def fit_group(tasks: Sequence[TrainingTask], n_classes: int) -> list[FittedModel
             return _fit_stack(tasks, n_classes)
         if first.shares is not None:
             return [fit_soft(first.estimator, first.own_rows, first.shares, rng=first.rng)]
-        return [fit_model(first.estimator, first.own_rows, first.labels, rng=first.rng)]
+        return [fit_model(first.estimator, first.own_rows, first.labels, rng=first.rng, weights=first.weights)]
     except FedKTError as reason:
         raise type(reason)(f"{first.who}: {reason}" if len(tasks) == 1 and first.who else str(reason)) from reason
 
@@ -174,7 +177,7 @@ def _fit_networks(tasks: Sequence[TrainingTask], n_classes: int) -> list[FittedM
 
     estimators = [untrained_copy(each.estimator, each.rng).set_params(classes=range(n_classes)) for each in tasks]
     try:
-        failures = fit_networks(estimators, tasks)
+        failures = fit_networks(estimators, [_with_targets(each, n_classes) for each in tasks])
     except StartFailure as reason:
         task = tasks[reason.place]
         prefix = f"{task.who}: " if task.who and len(tasks) > 1 else ""
@@ -192,6 +195,13 @@ def _fit_networks(tasks: Sequence[TrainingTask], n_classes: int) -> list[FittedM
         else FittedModel(each, np.arange(n_classes), each.n_features_in_)
         for place, each in enumerate(estimators)
     ]
+
+
+def _with_targets(task: TrainingTask, n_classes: int) -> TrainingTask:
+    """The task of a network, in whose targets the weights of its rows are."""
+    if task.weights is None or not len(task.weights):
+        return task
+    return replace(task, y=weighted_targets(task.labels, task.weights, n_classes), weights=None)
 
 
 def fit_and_ask(tasks: Sequence[TrainingTask], n_classes: int, queries: Sequence[Any]) -> list[NDArray[np.int64] | str]:

@@ -152,14 +152,19 @@ class BackgroundLesson(SoftLesson):
     def teachers(self) -> list[TrainingTask]:
         """A teacher for each fold of the public rows, which has seen the other ones."""
         party, own = self.party, len(self.party.y)
+        weights = None
+        if party.weights is not None:
+            # Public rows weigh as much as usual ones: what a teacher compares is how many there are.
+            weights = np.concatenate([party.weights / party.usual_weight, np.ones(self.n_public)])
         rows = stack_rows([party.X, party.public])
         labels = np.concatenate([party.y, np.full(self.n_public, self.n_outputs - 1)])
         tasks = []
         for number in range(FOLDS):
             others = np.sort(np.concatenate([fold for place, fold in enumerate(self.folds) if place != number]))
-            some = np.concatenate([np.arange(own), own + others])
+            some = np.concatenate([party.counted_rows, own + others])
             rng, who = party.rng(0, TEACH, number), f"Party {party.name!r}, teacher {number + 1}"
-            tasks.append(TrainingTask(self.roles.teacher, rows, labels[some], rng, some, who))
+            task = TrainingTask(self.roles.teacher, rows, labels[some], rng, some, who)
+            tasks.append(task if weights is None else replace(task, weights=weights[some]))
         return tasks
 
     def distributions(self, teachers: Sequence[FittedModel]) -> Matrix:

@@ -132,7 +132,11 @@ class Expert(Voting):
         n_classes = len(party.classes)
 
         def count() -> NDArray[np.int64]:
-            return np.bincount(party.y, minlength=n_classes)
+            if party.weights is None or fedkt.level != "L0":
+                # With noise a record counts one at most, whatever it weighs: that is what the noise hides.
+                return np.bincount(party.y[party.counted_rows], minlength=n_classes)
+            weights = np.bincount(party.y, weights=party.weights / party.usual_weight, minlength=n_classes)
+            return np.rint(weights).astype(np.int64)
 
         if fedkt.level == "L0":
             return tuple(int(each) for each in count())

@@ -29,8 +29,9 @@ X = RNG.normal(size=(600, 3))
 Y = (X[:, 0] + 0.5 * RNG.normal(size=600) > 0.5).astype(int)
 OWNERS = np.array(["north", "south"])[(np.arange(600) % 3 == 0).astype(int)]
 PUBLIC = RNG.normal(size=(300, 3))
-# Two fifths of the labels are wrong; who trusts these rows learns little.
-WRONG = RNG.random(600) < 0.4
+SURE = (PUBLIC[:, 0] > 0.5).astype(int)
+# Three fifths of the labels are wrong: whoever trusts all rows alike learns the contrary.
+WRONG = RNG.random(600) < 0.6
 TURNED = np.where(WRONG, 1 - Y, Y)
 TRUST = np.where(WRONG, 0.01, 1.0)
 
@@ -79,15 +80,13 @@ def test_rows_of_little_weight_teach_little(voting, estimator):
     model = FedKTClassifier(estimator, voting=voting, random_state=0)
     right = np.mean(model.fit(X, TURNED, sample_weight=TRUST, parties=OWNERS, public=PUBLIC).predict(PUBLIC) == SURE)
     plain = np.mean(model.fit(X, TURNED, parties=OWNERS, public=PUBLIC).predict(PUBLIC) == SURE)
-    assert right > max(0.85, plain)
-
-
-SURE = (PUBLIC[:, 0] > 0.5).astype(int)
+    assert plain < 0.5
+    assert right > 0.7
 
 
 def test_networks_take_weights_of_rows_alone_and_in_stacks():
     pytest.importorskip("torch")
-    from fedkt.models.neural import NeuralClassifier
+    from fedkt.models.neural.classifier import NeuralClassifier
 
     network = NeuralClassifier(module="mlp", epochs=30)
     tasks = [TrainingTask(network, X, TURNED, np.random.default_rng(seed), weights=TRUST) for seed in (0, 1)]
@@ -95,11 +94,11 @@ def test_networks_take_weights_of_rows_alone_and_in_stacks():
     tasks = [TrainingTask(network, X, TURNED, np.random.default_rng(seed), weights=TRUST) for seed in (0, 1)]
     for one, other in zip(alone, train_models(tasks, 2), strict=True):
         assert np.allclose(one, other.predict_proba(PUBLIC, 2), atol=1e-3)
-        assert np.mean(one.argmax(axis=1) == SURE) > 0.85
+        assert np.mean(one.argmax(axis=1) == SURE) > 0.75
     half = [TrainingTask(network, X, TURNED, np.random.default_rng(0), weights=TRUST / 2)]
     assert np.allclose(train_models(half, 2)[0].predict_proba(PUBLIC, 2), alone[0], atol=1e-4), "their mean is taken"
     trained = train_models([TrainingTask(network, X, TURNED, np.random.default_rng(0))], 2)[0]
-    assert np.mean(trained.predict(PUBLIC) == SURE) < 0.85
+    assert np.mean(trained.predict(PUBLIC) == SURE) < 0.5
 
 
 def test_balanced_classes_weigh_the_same_also_where_rows_have_weights():
@@ -114,11 +113,8 @@ def test_balanced_classes_weigh_the_same_also_where_rows_have_weights():
 
 def test_class_counts_are_sums_of_weights_in_usual_rows():
     weights = np.where(Y == 1, 0.003, 0.001)
-    model = FedKTClassifier(LogisticRegression(), random_state=0)
     sent = []
-    model.fit(X, Y, sample_weight=weights, parties=OWNERS, public=PUBLIC)
     for scale in (1.0, weights.mean()):
-        party = Party(PUBLIC, (0, 1), 0, name="all", X=X, y=Y, weights=weights / weights.mean() * scale)
         party = Party(
             PUBLIC, (0, 1), 0, name="all", X=X, y=Y, weights=weights / weights.mean() * scale, usual_weight=scale
         )
@@ -140,10 +136,9 @@ def test_at_L2_a_record_of_weight_zero_moves_no_other_records_teacher():
     weights = np.ones(600)
     weights[10] = 0
     before, after = (private(each)[2].subset_rows for each in (np.ones(600), weights))
-    assert [
-        np.setdiff1d(one, other).tolist() for one, other in zip(before, after, strict=True) if len(one) != len(other)
-    ] == [[10]]
-    assert all(np.isin(other, one).all() for one, other in zip(before, after, strict=True))
+    assert sum(len(each) for each in after) == 599
+    for one, other in zip(before, after, strict=True):
+        assert other.tolist() == [row for row in one.tolist() if row != 10]
 
 
 def test_at_L2_a_record_counts_one_at_most_whatever_it_weighs():
@@ -184,8 +179,8 @@ def test_weights_that_are_none_are_refused(weights, words):
 def test_who_takes_no_weights_is_refused_in_words(voting):
     with pytest.raises(ConfigurationError, match="Rows have weights, and KNeighborsClassifier takes none"):
         FedKTClassifier(KNeighborsClassifier(), voting=voting).fit(X, Y, sample_weight=np.ones(600))
+    inner = make_pipeline(StandardScaler(), KNeighborsClassifier())
     with pytest.raises(ConfigurationError, match="KNeighborsClassifier takes none"):
-        inner = make_pipeline(StandardScaler(), KNeighborsClassifier())
         FedKTClassifier("tree", teacher=inner, voting=voting).fit(X, Y, sample_weight=np.ones(600))
     party = Party(PUBLIC, (0, 1), 0, name="north", X=X, y=Y, weights=np.ones(600))
     with pytest.raises(ConfigurationError, match="takes no weights of rows"):
@@ -193,7 +188,7 @@ def test_who_takes_no_weights_is_refused_in_words(voting):
 
 
 def test_only_teachers_need_to_take_weights():
-    model = FedKTClassifier("tree", student=KNeighborsClassifier(), final=KNeighborsClassifier(), random_state=0)
+    model = FedKTClassifier(KNeighborsClassifier(), teacher="tree", random_state=0)
     model.fit(X, Y, sample_weight=np.ones(600), parties=OWNERS, public=PUBLIC)
     assert np.mean(model.predict(PUBLIC) == SURE) > 0.8
 

@@ -143,11 +143,11 @@ def limit_label_drift(scores: Matrix) -> tuple[Matrix, float, float]:
 
 def pull_to(scores: Matrix, expected: Matrix) -> Matrix:
     """The scores as they are where the shares of their labels are near enough, else moved until they just are."""
-    factors = label_factors(scores, expected)
+    factors = drift_factors(scores, expected)
     return scores if factors is None else scale_classes(scores, factors)
 
 
-def label_factors(scores: Matrix, expected: Matrix) -> Matrix | None:
+def drift_factors(scores: Matrix, expected: Matrix) -> Matrix | None:
     """A factor for each class that brings the labels' shares just near enough to those expected; None if they are.
 
     Where no factors come nearer than the scores as they are, they are 1.

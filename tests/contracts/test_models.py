@@ -136,7 +136,7 @@ def test_a_federation_of_parties_with_missing_classes_works(family):
         for i, rows in enumerate(halves)
     ]
     outcome = simulate(FedKT(estimator_of(family), subsets=2), parties, Server(public, classes, 9, image=image))
-    assert np.mean(outcome.final.models[0].predict(public) == LABELS[180:]) > 0.6
+    assert np.mean(outcome.final.models[0].predict(public) == LABELS[180:]) > 0.55
 
 
 def test_a_model_without_rows_is_empty_handed(family):
@@ -198,7 +198,7 @@ def test_a_column_of_predictions_is_read_as_labels():
 
 @pytest.mark.parametrize("soft", [False, True], ids=["label", "probability"])
 def test_checking_a_graph_of_ours_leaves_its_bytes_as_they_are(family, soft):
-    from fedkt.models.exchange import _graph_bytes
+    from fedkt.models.exchange import graph_bytes
     from fedkt.models.onnx_rules import check_graph
 
     if soft and not MODELS[family].probabilities:
@@ -207,5 +207,5 @@ def test_checking_a_graph_of_ours_leaves_its_bytes_as_they_are(family, soft):
     model = fitted(family, rows[:60], LABELS[:60])
     labels = [int(each) for each in model.labels]
     width = rows.shape[1]
-    graph = _graph_bytes(model.estimator, labels, width, double=False, n_classes=3 if soft else None)
+    graph = graph_bytes(model.estimator, labels, width, double=False, n_classes=3 if soft else None)
     assert check_graph(graph, n_features=width, n_classes=3, soft=soft).data == graph

@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 
 from fedkt.errors import ModelError
-from fedkt.models.exchange import _graph_bytes
+from fedkt.models.exchange import graph_bytes
 from fedkt.models.onnx_rules import check_graph
 from fedkt.models.sandbox import run_models
 from fedkt.models.sandbox_child import runtime
@@ -157,5 +157,5 @@ def test_a_received_bundle_runs_what_was_written_anew():
 
 
 def test_a_constant_keeps_its_bytes():
-    graph = _graph_bytes(None, [2], 4, double=False)
+    graph = graph_bytes(None, [2], 4, double=False)
     assert check_graph(graph, n_features=4, n_classes=3).data == graph

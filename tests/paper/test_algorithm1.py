@@ -61,7 +61,7 @@ def test_the_product_labels_and_predicts_as_algorithm_1_does(federation):
         for i, rows in enumerate(parties)
     ]
     server = Server(d_aux, classes, seed + 1000)
-    algorithm = FedKT(FINAL, teacher=TEACHER, student=STUDENT, partitions=s, subsets=t)
+    algorithm = FedKT(FINAL, teacher=TEACHER, student=STUDENT, partitions=s, subsets=t, soft_final=False)
 
     expected, final = fedkt(
         datasets=[([row for row, _ in rows], [label for _, label in rows]) for rows in parties],

@@ -18,6 +18,7 @@ from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.errors import ModelError
 from fedkt.federation import Server
 from fedkt.models.base import FittedModel, count_rows, take_rows
+from fedkt.models.class_weights import label_factors
 from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_neural, learns_distributions
 from fedkt.models.reading import (
     Calibration,
@@ -27,7 +28,7 @@ from fedkt.models.reading import (
     has_scores,
     scores_fit_labels,
 )
-from fedkt.pooling import Matrix, label_factors, normalise_rows
+from fedkt.pooling import Matrix, drift_factors, normalise_rows
 from fedkt.votes import NO_VOTE, Labels
 
 if TYPE_CHECKING:
@@ -75,23 +76,28 @@ class FinalLesson:
                 probabilities = calibration.probabilities(scores)
         if calibration is None and not hasattr(model.estimator, "predict_proba"):
             return None
-        factors = self.label_factors(model, probabilities)
+        factors = self.factors(model, probabilities)
         return None if calibration is None and factors is None else Reading(calibration, factors)
 
-    def label_factors(self, model: FittedModel, probabilities: Matrix | None) -> Matrix | None:
+    def factors(self, model: FittedModel, probabilities: Matrix | None) -> Matrix | None:
         """By what labels are moved towards each class; None where the estimator's own labels stay.
 
-        Who has learned labels has learned those that the vote has moved already.
+        Who has learned labels has learned those that the vote has moved already, and with the weights of classes that
+        the estimator has. Where distributions are learned these weights have no say but here.
         """
         if self.task.shares is None:
             return None
-        if self.shares is None:
-            return None if probabilities is None else np.ones(len(model.labels))
-        known = probabilities
-        if known is None:
-            known = model.predict_proba(self.task.own_rows, len(self.server.classes))[:, model.labels]
-        factors = label_factors(known, normalise_rows(self.shares[None, model.labels])[0])
-        return np.ones(len(model.labels)) if factors is None and probabilities is not None else factors
+        wishes = label_factors(self.task.estimator, self.distributions)
+        moved = None
+        if wishes is not None:
+            moved = wishes[model.labels]
+        elif self.shares is not None:
+            known = probabilities
+            if known is None:
+                known = model.predict_proba(self.task.own_rows, len(self.server.classes))[:, model.labels]
+            moved = drift_factors(known, normalise_rows(self.shares[None, model.labels])[0])
+        # What calibration has made of the probabilities decides about the label too.
+        return np.ones(len(model.labels)) if moved is None and probabilities is not None else moved
 
     def calibrate(self, model: FittedModel, scores: Matrix) -> Calibration:
         """The calibration of the model by the distributions of its rows."""

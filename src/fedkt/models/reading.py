@@ -64,7 +64,7 @@ class Reading:
             own = np.asarray(estimator.predict_proba(X), dtype=np.float64)
             total = own.sum(axis=1, keepdims=True)
             # On rows far from all it knows, naive Bayes in float32 is sure of several classes at once.
-            twice = (total > 1 + ROUNDING) & np.isfinite(total)
+            twice = (total > 1 + ROUNDING) & (own.max(axis=1, keepdims=True, initial=0.0) <= 1 + ROUNDING)
             return np.where(twice, own / np.where(twice, total, 1.0), own)
         return self.calibration.probabilities(class_scores(estimator, X, self.calibration.floor))
 

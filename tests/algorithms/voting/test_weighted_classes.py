@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.algorithms import FedKT
+from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Party, Server, simulate
@@ -127,7 +128,7 @@ def test_classes_are_weighed_once(shifted, voting, level, final_weighs):
         assert lesson.roles.teacher.class_weight in ("balanced", "balanced_subsample")
         assert lesson.roles.student.class_weight is None
     server = Server(parties[0].public, (0, 1), 9)
-    task = algorithm.final_task(server, LabelledRows(np.arange(1000) % 2))
+    task = final_lesson(algorithm, server, LabelledRows(np.arange(1000) % 2)).task
     assert bool(class_weight_settings(task.estimator)) is final_weighs
 
 

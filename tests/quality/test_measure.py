@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 from sklearn.metrics import (
     balanced_accuracy_score,
     confusion_matrix,
@@ -16,6 +17,7 @@ from sklearn.metrics import (
 
 from fedkt.errors import DataError
 from fedkt.quality import Quality, measure_quality
+from fedkt.quality.intervals import auc_interval
 
 
 def random_answers(rows=500, classes=4, seed=0):
@@ -68,9 +70,8 @@ def test_a_model_that_is_always_right_is_not_taken_for_certain():
 
 
 def test_the_bounds_of_an_area_lie_its_own_standard_errors_away():
-    truth, labels, probabilities = random_answers(rows=120, classes=2, seed=3)
-    auc = measure_quality(truth, labels, [0, 1], probabilities).auc
-    positives, negatives = int(truth.sum()), int(120 - truth.sum())
+    positives, negatives = 50, 70
+    auc = auc_interval(0.9, positives, negatives)
     more = 120 / 2 - 1
     for bound in (auc.low, auc.high):
         error = math.sqrt(
@@ -193,3 +194,23 @@ def test_ten_thousand_classes_have_figures_and_no_matrix():
     assert quality.confusion == ()
     assert quality.accuracy.value == 0.5
     assert quality.recall == (0.5,) * 10_000
+
+
+def test_an_area_of_classes_that_scatter_differently_lies_within_its_limits():
+    """40 rows whose scores scatter a lot among 400 others: the area alone does not tell how far it may be off."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat([1, 0], [40, 400])
+    area = scipy.stats.norm.cdf(1.5 / np.hypot(3, 0.3))
+    held = 0
+    for _ in range(300):
+        score = scipy.stats.norm.cdf(np.concatenate([rng.normal(1.5, 3, 40), rng.normal(0, 0.3, 400)]))
+        auc = measure_quality(truth, score > 0.5, [0, 1], np.column_stack([1 - score, score])).auc
+        held += auc.low <= area <= auc.high
+    assert held / 300 > 0.91
+
+
+def test_a_single_row_of_a_class_has_limits():
+    scores = np.array([0.9, 0.1, 0.2, 0.95])
+    auc = measure_quality(np.array([1, 0, 0, 0]), scores > 0.5, [0, 1], np.column_stack([1 - scores, scores])).auc
+    assert auc.value == pytest.approx(2 / 3)
+    assert auc.low < 0.3

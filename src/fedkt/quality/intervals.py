@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 Z = 1.959963984540054
 """Of a normal distribution, 95 % lie within so many standard deviations."""
 
@@ -75,6 +78,25 @@ def auc_error(auc: float, positives: int, negatives: int) -> float:
     more = (positives + negatives) / 2 - 1
     variance = auc * (1 - auc) * (1 + more * (1 - auc) / (2 - auc) + more * auc / (1 + auc))
     return math.sqrt(max(variance, 0.0) / (positives * negatives))
+
+
+def delong_error(positives: NDArray[np.float64], negatives: NDArray[np.float64]) -> float:
+    """The standard error of an area by how far its rows' placements scatter (DeLong, DeLong and Clarke-Pearson 1988).
+
+    Newcombe's knows only the area: where the scores of one class scatter more than those of the other it is too small.
+    """
+    return math.sqrt(sum(variance_of_mean(each) for each in (positives, negatives)))
+
+
+def variance_of_mean(values: NDArray[np.float64]) -> float:
+    """Of as many values; 0 of a single one, which does not scatter."""
+    return float(np.var(values, ddof=1)) / len(values) if len(values) > 1 else 0.0
+
+
+def widen(interval: Interval, error: float) -> Interval:
+    """The interval, with all that lies within 95 % for this standard error too."""
+    value = interval.value
+    return clip_interval(value, min(interval.low, value - Z * error), max(interval.high, value + Z * error))
 
 
 def clip_interval(value: float, low: float, high: float) -> Interval:

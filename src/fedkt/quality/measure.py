@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import DataError
 from fedkt.quality.figures import CalibrationBin, Name, Quality
-from fedkt.quality.intervals import Interval, auc_interval, mean_of_dependent, mean_of_independent, wilson
+from fedkt.quality.intervals import (
+    Interval,
+    auc_interval,
+    delong_error,
+    mean_of_dependent,
+    mean_of_independent,
+    widen,
+    wilson,
+)
 
 MOST_CONFUSED = 100
 """Classes of which a confusion matrix is kept: 10,000 classes would be a hundred million numbers."""
@@ -144,23 +152,29 @@ def class_areas(truth: Indices, probabilities: NDArray[Any]) -> list[Interval | 
     support = np.bincount(truth, minlength=probabilities.shape[1])
     # The rows of each class, found by one sort: a mask per class would look at every row for every class.
     by_class = np.split(np.argsort(truth, kind="stable"), np.cumsum(support)[:-1])
-    for place, positives in enumerate(support.tolist()):
-        if not 0 < positives < len(truth):
+    for place, rows in enumerate(support.tolist()):
+        if not 0 < rows < len(truth):
             areas.append(None)
             continue
-        negatives = len(truth) - positives
-        area = rank_area(probabilities[:, place], by_class[place])
-        areas.append(auc_interval(area, positives, negatives))
+        mine, others = placements(probabilities[:, place], by_class[place])
+        # Of whole numbers, so that a half is a half.
+        area = float(mine.sum()) / (2 * len(mine) * len(others))
+        error = delong_error(mine / (2 * len(others)), others / (2 * len(mine)))
+        areas.append(widen(auc_interval(area, len(mine), len(others)), error))
     return areas
 
 
-def rank_area(scores: NDArray[Any], positives: Indices) -> float:
-    """The share of pairs in which the positive row has the higher score; equal scores count half."""
-    ordered, mine = np.sort(scores), np.sort(scores[positives])
-    below = np.searchsorted(ordered, mine, "left") - np.searchsorted(mine, mine, "left")
-    equal_or_below = np.searchsorted(ordered, mine, "right") - np.searchsorted(mine, mine, "right")
-    pairs = len(mine) * (len(scores) - len(mine))
-    return float(below.sum() + equal_or_below.sum()) / (2 * pairs)
+def placements(scores: NDArray[Any], positives: Indices) -> tuple[Indices, Indices]:
+    """For each positive row how many others score lower, for each other how many positives score higher, twice.
+
+    Twice, because equal scores count half.
+    """
+    mine, others = np.sort(scores[positives]), np.sort(np.delete(scores, positives))
+
+    def below(one: NDArray[Any], other: NDArray[Any]) -> Indices:
+        return np.asarray(np.searchsorted(other, one, "left") + np.searchsorted(other, one, "right"))
+
+    return below(mine, others), 2 * len(mine) - below(others, mine)
 
 
 def calibration(truth: Indices, probabilities: NDArray[Any]) -> dict[str, Any]:

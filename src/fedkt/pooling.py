@@ -40,6 +40,8 @@ to its rarest class (docs/decisions/0009).
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
 MATCHING_STEPS = 300
+MOST_SHIFT = 40.0
+"""A class that no factor brings the largest score on any row would be moved for ever."""
 
 
 def shares_of(counts: ArrayLike) -> Matrix:
@@ -216,4 +218,6 @@ def search_shift(logs: Matrix, target: Matrix) -> Matrix:
         # Steps shrink: a class with few rows would otherwise swing between none and too many.
         pull = max(0.98**step, 0.02)
         shift = shift + pull * (np.log(target + smallest) - np.log(shares + smallest))
+        # Only differences count; the rest would grow beyond what float32 holds.
+        shift = np.clip(shift - shift.mean(), -MOST_SHIFT, MOST_SHIFT)
     return best

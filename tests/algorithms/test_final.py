@@ -120,3 +120,24 @@ def test_weights_of_classes_move_the_label_of_a_final_model_and_not_its_probabil
     # Balanced: the label is "yes" from the share of "yes" among all rows on.
     expected = model.predict_proba(server.public, 2)[:, 1] > known[:, 1].mean()
     assert np.array_equal(model.predict(server.public), expected.astype(int))
+
+
+class OtherScale(SVC):
+    """Scores that depend on how many rows it has learned: those of half as many say nothing about its own."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.side_ = 1.0 if len(X) < FEW else -1e3
+        return super().fit(X, y, sample_weight)
+
+    def decision_function(self, X):
+        return self.side_ * super().decision_function(X)
+
+
+FEW = 500
+
+
+def test_a_calibration_that_does_not_fit_the_model_is_none_and_said():
+    server = server_of()
+    model = fit(OtherScale(), server, labelled_by(server))
+    assert not model.has_probabilities
+    assert any("only names a class" in note for note in server.diary.notes)

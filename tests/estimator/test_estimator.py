@@ -1,5 +1,6 @@
 """FedKTClassifier behaves as scikit-learn users expect."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -78,10 +79,27 @@ def test_probabilities_are_the_final_models_and_sum_to_one():
     assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(X[TEST])).all()
 
 
-def test_a_final_model_without_probabilities_has_no_predict_proba():
-    from sklearn.svm import LinearSVC
+def test_a_final_model_that_compares_pairs_of_three_classes_has_no_predict_proba():
+    from sklearn.svm import SVC
 
-    assert not hasattr(FedKTClassifier(LinearSVC()), "predict_proba")
+    pairs = make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo"))
+    three = np.where(X[:, 0] > 15, 2, Y)
+    for labels, several in ((three, True), (Y, False)):
+        model = FedKTClassifier(pairs, voting="expert", random_state=0)
+        model.fit(X[TRAIN], labels[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+        assert hasattr(model, "predict_proba") != several
+
+
+@pytest.mark.parametrize("name", ["svm:LinearSVC", "linear_model:RidgeClassifier", "linear_model:Perceptron"])
+def test_a_final_model_that_only_scores_classes_has_calibrated_probabilities(name):
+    module, _, kind = name.partition(":")
+    final = getattr(importlib.import_module(f"sklearn.{module}"), kind)(random_state=0)
+    model = FedKTClassifier("tree", final=make_pipeline(StandardScaler(), final), voting="expert", random_state=0)
+    model.fit(X[TRAIN], Y[TRAIN], public=X[PUBLIC])
+    probabilities = model.predict_proba(X[TEST])
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert np.mean(model.classes_[probabilities.argmax(axis=1)] == Y[TEST]) > 0.85
+    np.testing.assert_allclose(model.predict_log_proba(X[TEST]), np.log(probabilities))
 
 
 def test_rows_set_aside_as_public_are_said_in_the_report():

@@ -24,6 +24,7 @@ from fedkt.models.reading import (
     Calibration,
     Reading,
     class_scores,
+    cross_entropy,
     fit_calibration,
     has_scores,
     scores_fit_labels,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 FEW_ROWS = 20
 """On fewer public rows nothing is calibrated: slope and offsets would follow single rows."""
 HALVES = 2
+HALF = 0.5
+"""On fewer rows the likeliest class must not be the one that the model names."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class FinalLesson:
             scores = self.scores(model)
             if scores is not None:
                 calibration = self.calibrate(model, scores)
-                probabilities = calibration.probabilities(scores)
+                probabilities = None if calibration is None else calibration.probabilities(scores)
         if calibration is None and not hasattr(model.estimator, "predict_proba"):
             return None
         factors = self.factors(model, probabilities)
@@ -99,10 +102,18 @@ class FinalLesson:
         # What calibration has made of the probabilities decides about the label too.
         return np.ones(len(model.labels)) if moved is None and probabilities is not None else moved
 
-    def calibrate(self, model: FittedModel, scores: Matrix) -> Calibration:
-        """The calibration of the model by the distributions of its rows."""
+    def calibrate(self, model: FittedModel, scores: Matrix) -> Calibration | None:
+        """The calibration of the model by the distributions of its rows; None where its probabilities say nothing.
+
+        Where models of half the rows score on a scale of their own, what was found for them does not fit the model.
+        Then it knows less than the classes' shares, even of rows that it has learned, or mostly names other classes.
+        """
         known = normalise_rows(self.distributions[:, model.labels])
-        return fit_calibration(scores, known, logarithms=hasattr(model.estimator, "predict_proba"))
+        found = fit_calibration(scores, known, logarithms=hasattr(model.estimator, "predict_proba"))
+        own = found.probabilities(class_scores(model.estimator, self.task.own_rows, found.floor))
+        shares = np.broadcast_to(known.mean(axis=0), known.shape)
+        alike = np.mean(model.labels[own.argmax(axis=1)] == model.predict(self.task.own_rows))
+        return None if cross_entropy(own, known) > cross_entropy(shares, known) or alike < HALF else found
 
     def scores(self, model: FittedModel) -> Matrix | None:
         """What such a model scores on its rows while it has not learned them; None where that says nothing.

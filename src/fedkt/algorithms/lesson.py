@@ -67,12 +67,21 @@ class Lesson:
                 subset,
                 f"Party {party.name!r}, partition {self.partition + 1}, the teacher of subset {number + 1}",
                 may_fail=self.release is not None,
-                # Where even the size of a subset is a record's business, it must not reach the other teachers.
-                alone=self.release is not None and self.release.adjacency == "add-or-remove",
+                alone=self.sizes_are_secret,
                 weights=None if party.weights is None else party.weights[subset],
             )
             for number, subset in enumerate(self.subset_rows)
         ]
+
+    @property
+    def sizes_are_secret(self) -> bool:
+        """Whether even the size of a subset is a record's business, and must not reach the other teachers.
+
+        A record that weighs 0 is in no subset.
+        """
+        return self.release is not None and (
+            self.release.adjacency == "add-or-remove" or self.party.weights is not None
+        )
 
     @cached_property
     def own_rows(self) -> Any:

@@ -12,8 +12,8 @@ from fedkt.models.base import count_rows, fit_model, take_rows
 from fedkt.models.catalogue import Roles
 from fedkt.models.class_weights import check_class_weights
 from fedkt.models.ensemble import is_neural
+from fedkt.models.reading import last_step
 from fedkt.models.row_weights import no_row_weights, takes_row_weights
-from fedkt.models.soft import last_step
 from fedkt.votes import stand_in_vote
 
 TRIAL_ROWS, TRIAL_MOST = 20, 200

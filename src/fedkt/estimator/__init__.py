@@ -27,6 +27,7 @@ from fedkt.estimator.members import PrivateRows, party_per_owner, private_rows
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.catalogue import as_estimator
+from fedkt.models.reading import has_scores
 from fedkt.privacy import Noise
 from fedkt.report import Report, build_report, promise_of, run_log
 
@@ -37,7 +38,9 @@ def estimator_of(model: Any) -> Any:
 
 
 def _final_has_probabilities(self: FedKTClassifier) -> bool:
-    return hasattr(estimator_of(self.final if self.final is not None else self.estimator), "predict_proba")
+    if hasattr(self, "final_model_"):
+        return bool(self.final_model_.has_probabilities)
+    return has_scores(estimator_of(self.final if self.final is not None else self.estimator))
 
 
 class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -195,15 +198,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The final model's probability of each class."""
         check_is_fitted(self)
         X = self._check_rows(X, reset=False)
-        probabilities: NDArray[np.float64] = self.final_model_.predict_proba(X, len(self.classes_))
-        return probabilities
+        return np.asarray(self.final_model_.predict_proba(X, len(self.classes_)))
 
     @available_if(_final_has_probabilities)
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """The logarithm of the final model's probability of each class; −∞ where it is 0."""
         with np.errstate(divide="ignore"):
-            logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
-        return logarithms
+            return np.asarray(np.log(self.predict_proba(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

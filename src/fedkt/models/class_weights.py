@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import family_of
-from fedkt.models.soft import last_step
+from fedkt.models.reading import last_step
 
 Factors = NDArray[np.float64]
 TRANSPARENT = (

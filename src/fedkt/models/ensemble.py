@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, count_rows, fit_model, take_rows, training_failure, untrained_copy
 from fedkt.models.catalogue import MODELS, family_of
-from fedkt.models.families.family import UNKNOWN
+from fedkt.models.families.family import UNKNOWN, Family
 from fedkt.models.row_weights import weighted_targets
 from fedkt.models.soft import fit_soft
 
@@ -91,7 +91,17 @@ def learns_distributions(estimator: Any) -> bool:
 
 def is_calibrated(model: Any) -> bool:
     """Whether this finds a class about as probable as it is; of a name it is known without the family's library."""
-    return (MODELS.get(model, UNKNOWN) if isinstance(model, str) else family_of(model)).calibrated
+    return known_family(model).calibrated
+
+
+def is_hesitant(model: Any) -> bool:
+    """Whether this is less sure of a class than it could be; of a name it is known without the family's library."""
+    return known_family(model).hesitant
+
+
+def known_family(model: Any) -> Family:
+    """The family of a model or of its name."""
+    return MODELS.get(model, UNKNOWN) if isinstance(model, str) else family_of(model)
 
 
 def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:

@@ -83,8 +83,21 @@ def softmax(logits: Table) -> Table:
 
 
 def has_scores(estimator: Any) -> bool:
-    """Whether a trained classifier says more than a class."""
-    return hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
+    """Whether a classifier says more than a class: a score for each, not one for each pair of them."""
+    if hasattr(estimator, "predict_proba"):
+        return True
+    return hasattr(estimator, "decision_function") and not scores_pairs(estimator)
+
+
+def scores_pairs(estimator: Any) -> bool:
+    """Whether its decision function compares two of several classes at a time; three classes have as many pairs."""
+    last = last_step(estimator)
+    return getattr(last, "decision_function_shape", "ovr") == "ovo" and len(getattr(last, "classes_", ())) != 2
+
+
+def last_step(estimator: Any) -> Any:
+    """What classifies: the end of a pipeline, or the estimator itself."""
+    return last_step(estimator.steps[-1][1]) if type(estimator).__name__ == "Pipeline" else estimator
 
 
 def class_scores(estimator: Any, X: Any, floor: float = FLOORS[0]) -> Table:
@@ -113,6 +126,11 @@ def fit_calibration(scores: Table, shares: Table, *, logarithms: bool) -> Calibr
     tries = [fit_slope(np.maximum(scores, np.log(floor)) if logarithms else scores, shares) for floor in floors]
     (_, slope, offsets), floor = min(zip(tries, floors, strict=True), key=lambda each: each[0][0])
     return Calibration(slope, offsets, floor)
+
+
+def cross_entropy(probabilities: Table, shares: Table) -> float:
+    """How surprising the shares are to whoever holds these probabilities, a row in the mean."""
+    return float(-(shares * np.log(np.maximum(probabilities, FLOORS[0]))).sum(axis=1).mean())
 
 
 def fit_slope(scores: Table, shares: Table) -> tuple[float, float, Table]:

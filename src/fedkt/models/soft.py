@@ -38,11 +38,6 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
         return fit_model(without_class_weights(estimator), take_rows(X, rows), labels, rng=rng, fit_params=weights)
 
 
-def last_step(estimator: Any) -> Any:
-    """What classifies: the end of a pipeline, or the estimator itself."""
-    return last_step(estimator.steps[-1][1]) if type(estimator).__name__ == "Pipeline" else estimator
-
-
 def row_weight(estimator: Any) -> tuple[str, float] | None:
     """What an estimator's `fit` calls the weights of rows, and what a row should weigh; None where it should not."""
     if type(estimator).__name__ == "Pipeline":

@@ -32,7 +32,7 @@ from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import TrainingTask, learns_distributions
 from fedkt.models.prediction import has_probabilities, probabilities_of_all
-from fedkt.models.soft import last_step
+from fedkt.models.reading import last_step
 from fedkt.pooling import Matrix, normalise_rows
 from fedkt.votes import Labels
 

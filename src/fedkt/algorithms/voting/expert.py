@@ -30,11 +30,11 @@ from fedkt.federation import Party, Server
 from fedkt.models.base import count_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.class_weights import can_undo_class_weights, class_weight_settings, without_class_weights
-from fedkt.models.ensemble import is_calibrated, learns_distributions
+from fedkt.models.ensemble import is_calibrated, is_hesitant, learns_distributions
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.pooling import MISFIT, Matrix, expected_shares, misfit, normalise_rows, pooled_posterior, shares_of
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.votes import winners
+from fedkt.votes import NO_VOTE, Labels, winners
 
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
@@ -157,8 +157,11 @@ class Expert(Voting):
         opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
         scores = self.weigh(fedkt, server, answers.bundles, opinions)
         labels = winners(limit_drift(server, answers.bundles, scores), server.rng(0, TIES))
-        shares = None if all_calibrated(answers.bundles) else expected_shares(scores[scores.max(axis=1) > 0])
-        return LabelledRows(labels, distributions=scores, shares=shares)
+        if all_calibrated(answers.bundles):
+            return LabelledRows(labels, distributions=scores)
+        if is_hesitant(teacher_and_student(fedkt)[1]):
+            return LabelledRows(labels, distributions=surer(scores, labels))
+        return LabelledRows(labels, distributions=scores, shares=expected_shares(scores[scores.max(axis=1) > 0]))
 
     def weigh(
         self, fedkt: FedKT, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]
@@ -209,6 +212,18 @@ def class_counts(voting: Sequence[Bundle]) -> Matrix:
 def doubt(votes: NDArray[np.float32], own: Matrix) -> NDArray[np.float32]:
     """Votes as a distribution: not quite believed, and for the rest the party's class shares."""
     return (BELIEF * votes + (1 - BELIEF) * own).astype(np.float32)
+
+
+def surer(scores: Matrix, labels: Labels) -> Matrix:
+    """What hesitant students say together, half of each row's probability moved to its label.
+
+    Of what they say as it is, a final model learns to hesitate as well; of labels alone it is too sure. Half of each is
+    nearest to how often a class occurs (docs/decisions/0013).
+    """
+    result = scores / 2
+    answered = np.flatnonzero(labels != NO_VOTE)
+    result[answered, labels[answered]] += 0.5
+    return result
 
 
 def note_bare_classes(server: Server, voting: Sequence[Bundle]) -> None:

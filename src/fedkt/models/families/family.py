@@ -62,9 +62,10 @@ class Family:
     calibrated: bool = False
     """Whether it is fitted to how often a class occurs, and so finds it about as probable as it is.
 
-    Forests are averages of trees that differ, which are never quite sure. Naive Bayes is surer than it has reason to
-    be.
+    Naive Bayes is surer than it has reason to be.
     """
+    hesitant: bool = False
+    """Whether it is an average of models that differ, which is never quite sure, with or without reason."""
     row_weight: float | None = None
     """What a row weighs in all where it stands under several labels; None where it cannot learn such rows.
 

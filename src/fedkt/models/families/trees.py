@@ -68,6 +68,7 @@ FOREST = Family(
     "The paper's forest for Adult: 100 trees of depth 6.",
     later("sklearn.ensemble:RandomForestClassifier", n_estimators=100, max_depth=6),
     classes=("RandomForestClassifier",),
+    hesitant=True,
     row_weight=ROW_WEIGHT,
     class_weights=CLASS_WEIGHT,
     teacher=single_tree,

@@ -96,6 +96,22 @@ def test_noisy_labels_do_not_make_a_forest_doubt_what_it_learned():
     assert model.reading is None
 
 
+def test_naive_bayes_is_calibrated_whatever_the_noise():
+    """Columns that repeat each other make it far too sure, and noisy labels do not make it doubt."""
+    rng = np.random.default_rng(1)
+    server = server_of()
+    public = np.tile(server.public[:, :1], 20)
+    server = Server(public, server.classes, 0)
+    known = posterior(public)
+    labels = np.where(rng.random(len(known)) < 0.3, rng.integers(0, 2, len(known)), known.argmax(axis=1))
+    labelled = LabelledRows(labels, distributions=np.eye(2)[labels])
+    model = final_lesson(FedKT("naive-bayes", level="L2"), server, labelled).fit()
+    sure = model.predict_proba(public, 2).max(axis=1).mean()
+    native = np.asarray(model.estimator.predict_proba(public)).max(axis=1).mean()
+    right = np.mean(model.predict(public) == labels)
+    assert abs(sure - right) < 0.05 < native - right
+
+
 def test_neighbours_learn_labels_and_are_calibrated():
     server = server_of()
     model = fit(KNeighborsClassifier(15), server, labelled_by(server))

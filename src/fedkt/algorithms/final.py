@@ -19,7 +19,7 @@ from fedkt.errors import ModelError
 from fedkt.federation import Server
 from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.class_weights import label_factors
-from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_neural, learns_distributions
+from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_hesitant, is_neural, learns_distributions
 from fedkt.models.reading import (
     Calibration,
     Reading,
@@ -71,8 +71,7 @@ class FinalLesson:
     def reading(self, model: FittedModel) -> Reading | None:
         """How the model's scores are read; None where that is the estimator's own business."""
         calibration, probabilities = None, None
-        # What is mostly noise says nothing about how sure a model should be that has learned it as well as it can.
-        if not hasattr(model.estimator, "predict_proba") or not (self.private or is_calibrated(self.task.estimator)):
+        if self.needs_calibration(model):
             scores = self.scores(model)
             if scores is not None:
                 calibration = self.calibrate(model, scores)
@@ -81,6 +80,14 @@ class FinalLesson:
             return None
         factors = self.factors(model, probabilities)
         return None if calibration is None and factors is None else Reading(calibration, factors)
+
+    def needs_calibration(self, model: FittedModel) -> bool:
+        """Whether the model's scores are far from how often it is right, and its rows can tell how far."""
+        own = self.task.estimator
+        if not hasattr(model.estimator, "predict_proba"):
+            return True
+        # Labels that are mostly noise would make an average of models, which doubts anyway, doubt all it has learned.
+        return not (is_calibrated(own) or (self.private and is_hesitant(own)))
 
     def factors(self, model: FittedModel, probabilities: Matrix | None) -> Matrix | None:
         """By what labels are moved towards each class; None where the estimator's own labels stay.

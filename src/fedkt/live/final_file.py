@@ -6,6 +6,7 @@ model runs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ class FinalModel:
 
     model: OnnxModel
     card: FinalCard
+    sha256: str
+    """Of the file's bytes."""
 
 
 def write_final(model: OnnxModel, plan: Plan, promise: Statement, model_card: str | None = None) -> bytes:
@@ -108,7 +111,9 @@ def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel
     except ModelError as reason:
         raise ModelError(f"{path} is refused: {reason}") from reason
     return FinalModel(
-        OnnxModel(graph.data, width, classes, str(path), soft=graph.soft, free_label=True, limits=limits), card
+        OnnxModel(graph.data, width, classes, str(path), soft=graph.soft, free_label=True, limits=limits),
+        card,
+        hashlib.sha256(data).hexdigest(),
     )
 
 

@@ -290,3 +290,24 @@ def test_declared_classes_need_not_all_occur():
 def test_public_rows_with_other_columns_are_refused():
     with pytest.raises(ValueError, match="features"):
         FedKTClassifier(DecisionTreeClassifier()).fit(X, Y, public=X[:, :5])
+
+
+def test_the_report_tells_how_good_the_final_model_is_on_labelled_rows():
+    from sklearn.metrics import roc_auc_score
+
+    model = FedKTClassifier("tree", random_state=0)
+    model.fit(X[TRAIN], Y[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+    report = model.evaluate(X[TEST], Y[TEST])
+    assert report.accuracy == model.score(X[TEST], Y[TEST])
+    assert report.quality["auc"]["value"] == pytest.approx(roc_auc_score(Y[TEST], model.predict_proba(X[TEST])[:, 1]))
+    assert "always naming" in str(report)
+    assert model.report_.quality is None, "what fit reported stays"
+
+
+def test_a_useless_classifier_is_called_so_first_by_its_report():
+    coins = np.random.default_rng(0).integers(0, 2, len(Y))
+    model = FedKTClassifier("tree", random_state=0).fit(X[TRAIN], coins[TRAIN], public=X[PUBLIC])
+    report = model.evaluate(X[TEST], coins[TEST])
+    assert "always naming" in report.notes[0]
+    with pytest.raises(DataError, match="'maybe', which is not among the classes"):
+        model.evaluate(X[TEST][:2], ["maybe", "0"])

@@ -20,6 +20,7 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import (
     absence_notes,
     check_public_rows,
+    class_codes,
     class_weights_by_place,
     public_split,
 )
@@ -29,7 +30,7 @@ from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.reading import has_scores
 from fedkt.privacy import Noise
-from fedkt.report import Report, build_report, promise_of, run_log
+from fedkt.report import Report, build_report, promise_of, qualities, run_log, with_quality
 
 
 def estimator_of(model: Any) -> Any:
@@ -205,6 +206,17 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The logarithm of the final model's probability of each class; −∞ where it is 0."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
+
+    def evaluate(self, X: Any, y: ArrayLike) -> Report:
+        """The report of the training with how good the final model is on labelled rows; verdicts come first.
+
+        The rows must be such that no party has learned from them. `report_` stays as it is.
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X, reset=False)
+        _, codes = class_codes(X, y, self.classes_)
+        (quality,) = qualities([self.final_model_], X, codes, self.classes_.tolist())
+        return with_quality(self.report_, quality)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

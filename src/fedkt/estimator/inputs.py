@@ -37,7 +37,7 @@ def class_codes(X: Any, y: ArrayLike, class_labels: ArrayLike | None) -> tuple[N
         if place == len(declared) or declared[place] != label
     ]
     if unknown:
-        raise DataError(f"y holds the label {unknown[0]!r}, which is not among class_labels {declared.tolist()}.")
+        raise DataError(f"y holds the label {unknown[0]!r}, which is not among the classes {declared.tolist()}.")
     return declared, places.astype(np.int64)
 
 

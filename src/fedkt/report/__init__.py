@@ -12,6 +12,7 @@ from fedkt.report.building import (
     public_notes,
     public_reasons,
     run_log,
+    with_quality,
 )
 from fedkt.report.record import FIGURES, NO_PRIVACY, Report, figure_of, weights_in_words
 from fedkt.report.scores import accuracies, figures_alone, label_accuracy, mean_and_spread, qualities
@@ -37,4 +38,5 @@ __all__ = [
     "run_log",
     "versions",
     "weights_in_words",
+    "with_quality",
 ]

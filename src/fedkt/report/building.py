@@ -82,9 +82,7 @@ def build_report(
     is taken out here, and `laboratory` says that the parties were drawn from a dataset for research (see
     `hide_parties`).
     """
-    if quality is not None:
-        measured = {"accuracy": quality.accuracy.value, "balanced_accuracy": quality.balanced_accuracy.value}
-        facts = {**facts, **measured, "quality": quality.as_dict()}
+    facts = {"accuracy": None, "balanced_accuracy": None, **facts}
     report = Report(
         level=promise.level,
         label_accuracy=log.label_accuracy,
@@ -93,13 +91,26 @@ def build_report(
         privacy=str(promise),
         privacy_statement=promise.as_dict(),
         votes=log.votes,
-        notes=(*(() if quality is None else verdicts(quality)), *notes, *log.notes),
+        notes=(*notes, *log.notes),
         seconds=log.seconds,
         cpu_seconds=log.cpu_seconds if processes == 1 else None,
         versions=versions(),
         **facts,
     )
+    if quality is not None:
+        report = with_quality(report, quality)
     return hide_parties(report, laboratory=laboratory) if protects_parties(report.level) else report
+
+
+def with_quality(report: Report, quality: Quality) -> Report:
+    """The report with how good its final model is on labelled rows; what is wrong with it is said first."""
+    return replace(
+        report,
+        accuracy=quality.accuracy.value,
+        balanced_accuracy=quality.balanced_accuracy.value,
+        quality=quality.as_dict(),
+        notes=(*verdicts(quality), *report.notes),
+    )
 
 
 def protects_parties(level: str) -> bool:

@@ -52,9 +52,9 @@ def evaluate(
 
       fedkt evaluate result/final.onnx labelled.csv --baseline last-year.onnx --html quality.html
     """
+    from fedkt.cli.grids import print_below
     from fedkt.cli.output import print_json, stderr
     from fedkt.cli.quality import print_quality
-    from fedkt.cli.tables import print_below
     from fedkt.lab.quality_tables import comparison_grid
     from fedkt.live.evaluation import evaluate_file
     from fedkt.live.final_file import read_final

@@ -33,9 +33,9 @@ def evaluate_final(
 
 def print_judgement(judgement: Judgement, *, level: str) -> None:
     """The verdict first, then both models side by side."""
+    from fedkt.cli.grids import print_below
     from fedkt.cli.output import stdout
     from fedkt.cli.quality import print_verdict
-    from fedkt.cli.tables import as_rich
     from fedkt.data.values import plural
     from fedkt.quality import verdicts
 
@@ -49,8 +49,7 @@ def print_judgement(judgement: Judgement, *, level: str) -> None:
     for sentence in verdicts(judgement.own):
         if sentence not in both:
             stdout.say(f"Your own model: {sentence}")
-    stdout.print()
-    stdout.print(as_rich(side_by_side(judgement)))
+    print_below(side_by_side(judgement))
     tried = ", ".join(f"{family} {share:.1%}" for family, share in judgement.tried.items())
     chosen = f", chosen by the rows it learned from ({tried} on rows left out in turn)" if tried else ""
     stdout.say(f"Your own model: {judgement.family}, trained on your other {plural(judgement.learned, 'row')}{chosen}.")
@@ -63,17 +62,17 @@ def print_judgement(judgement: Judgement, *, level: str) -> None:
 
 def side_by_side(judgement: Judgement) -> Grid:
     """Both models, figure by figure."""
-    from fedkt.lab.grid import Grid
+    from fedkt.lab.grid import Grid, GridCell
     from fedkt.lab.quality_tables import main_figures
 
     own = {figure: cells for figure, *cells in main_figures(judgement.own)}
-    lines: list[list[str]] = []
+    lines: list[list[str | GridCell]] = []
     for figure, words, value, between in main_figures(judgement.final):
         _, their_value, their_between = own.get(figure, ("", "–", ""))
-        lines.append([words, with_range(value, between), with_range(their_value, their_between)])
-    return Grid(["Figure", "final model", "your own"], lines, f"{judgement.rows:,} rows laid aside")
-
-
-def with_range(value: str, between: str) -> str:
-    """A figure with its range, where it has one."""
-    return f"{value} ({between})" if between else value
+        lines.append([words, GridCell(value, between), GridCell(their_value, their_between)])
+    return Grid(
+        ["Figure", "final model", "your own"],
+        lines,
+        f"{judgement.rows:,} rows laid aside",
+        "In brackets: between what values a figure lies with 95 %.",
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fedkt.cli.grids import print_below
 from fedkt.cli.output import stdout
-from fedkt.cli.tables import as_rich, print_below
 from fedkt.lab.quality_tables import (
     calibration_grid,
     class_grid,
@@ -30,11 +30,7 @@ def print_quality(
     for name, each in comparisons:
         print_verdict(comparison_words(name, each)) if each.worse else stdout.say(comparison_words(name, each))
     stdout.say(main_line(quality))
-    stdout.print()
-    figures = figures_grid(quality)
-    stdout.print(as_rich(figures))
-    if figures.caption:
-        stdout.say(figures.caption)
+    print_below(figures_grid(quality))
     print_classes(quality)
     print_below(calibration_grid(quality))
     print_below(comparison_grid(comparisons))

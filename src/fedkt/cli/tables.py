@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
+from fedkt.cli.grids import print_below, print_grid
 from fedkt.cli.output import stderr, stdout
 from fedkt.data import load
 from fedkt.federation import Outcome
 from fedkt.lab.curves import accuracy_curves
-from fedkt.lab.grid import Grid, GridCell
+from fedkt.lab.grid import Grid
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
 from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_verdicts
@@ -28,28 +25,6 @@ from fedkt.lab.words import human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
 from fedkt.quality import Quality, verdicts
 from fedkt.report import Report, protects_parties, weights_in_words
-
-
-def as_rich(grid: Grid, *, colours: Mapping[str, str] | None = None, wrap: bool = False) -> Table:
-    """A table whose first column is words and the others numbers; it has no edges, to fit 80 columns.
-
-    `colours` are those of marked cells; with `wrap` a cell may take several lines.
-    """
-    table = Table(
-        title=escape(grid.title) or None, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    for place, column in enumerate(grid.head):
-        left = place == 0 or column in grid.words
-        table.add_column(escape(column), justify="left" if left else "right", no_wrap=not wrap)
-    for line in grid.lines:
-        table.add_row(*(cell if isinstance(cell, str) else marked_up(cell, colours or {}) for cell in line))
-    return table
-
-
-def marked_up(entry: GridCell, colours: Mapping[str, str]) -> str:
-    """A cell in the colour of its mark, with what stands under it."""
-    text = f"[{colours.get(entry.mark, 'default')}]{escape(entry.text)}[/]"
-    return f"{text}\n[dim]({escape(entry.below)})[/dim]" if entry.below else text
 
 
 def print_reports(reports: Sequence[Report]) -> None:
@@ -69,7 +44,7 @@ def print_reports(reports: Sequence[Report]) -> None:
         for report in reports
     ]
     print_attention(reports)
-    stdout.print(as_rich(Grid(head, lines, title, words=("model",))))
+    print_grid(Grid(head, lines, title, words=("model",)))
     print_run_quality(reports)
     for report in reports:
         if "unlabelled" in report.votes:
@@ -154,7 +129,7 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     ]
     lines += [[algorithm, *["–"] * (len(head) - 1)] for algorithm in unsuited]
     print_attention(reports)
-    stdout.print(as_rich(Grid(head, lines, title)))
+    print_grid(Grid(head, lines, title))
     print_differences(reports)
     print_below(quality_summary(reports))
     print_below(reach_table(reports))
@@ -186,16 +161,6 @@ def print_traffic(reports: Sequence[Report]) -> None:
     size = "not known: no method sends one from the server" if model is None else human_bytes(model)
     caption = f"n parties, s students a party, r rounds, M bytes of one model ({size})."
     print_below(replace(traffic_table(reports), caption=caption))
-
-
-def print_below(grid: Grid) -> None:
-    """A further table and its caption; nothing where it has no lines."""
-    if not grid.lines:
-        return
-    stdout.print()
-    stdout.print(as_rich(grid))
-    if grid.caption:
-        stdout.print(grid.caption, highlight=False, markup=False)
 
 
 def write_curve(path: Path | None, reports: Sequence[Report], *, quiet: bool) -> None:

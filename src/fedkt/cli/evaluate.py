@@ -79,7 +79,8 @@ def evaluate(
     # A sentence for each of many students would hide the verdict, which names those that are better.
     students = evaluation.comparisons[0 if evaluation.baseline is None else 1 :]
     others = evaluation.comparisons[: len(evaluation.comparisons) - len(students)]
-    print_quality(evaluation.quality, verdicts=evaluation.verdicts, comparisons=others)
+    alarms = evaluation.final.card.alarms
+    print_quality(evaluation.quality, verdicts=(*evaluation.verdicts, *alarms), comparisons=others)
     print_below(comparison_grid(students))
     if html is not None:
         stderr.say(f"Written: {html}")
@@ -99,6 +100,10 @@ def write_quality_page(path: Path, evaluation: Evaluation, signer: str | None) -
         ("Privacy level", card.level),
     ]
     page = render_quality_page(
-        f"How good is the model? {card.task}", evaluation.quality, comparisons=evaluation.comparisons, facts=facts
+        f"How good is the model? {card.task}",
+        evaluation.quality,
+        comparisons=evaluation.comparisons,
+        verdicts=card.alarms,
+        facts=facts,
     )
     write_atomically(path, page.encode())

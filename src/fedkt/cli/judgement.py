@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +23,17 @@ def evaluate_final(
     from fedkt.live.judgement import judge_final
 
     signer = None if server_key is None else options.public_key(server_key)
-    judgement = judge_final(plan, name, read_final(path, server_key=signer), **own)
+    final = read_final(path, server_key=signer)
+    judgement = judge_final(plan, name, final, **own)
     for note in judgement.notes:
         stderr.say(f"note: {note}")
     if as_json:
-        print_json(judgement.as_dict())
+        print_json({**judgement.as_dict(), "alarms": final.card.alarms})
     else:
-        print_judgement(judgement, level=plan.level)
+        print_judgement(judgement, level=plan.level, alarms=final.card.alarms)
 
 
-def print_judgement(judgement: Judgement, *, level: str) -> None:
+def print_judgement(judgement: Judgement, *, level: str, alarms: Sequence[str] = ()) -> None:
     """The verdict first, then both models side by side."""
     from fedkt.cli.grids import print_below
     from fedkt.cli.output import stdout
@@ -46,6 +48,8 @@ def print_judgement(judgement: Judgement, *, level: str) -> None:
     both = set(verdicts(judgement.final)) & set(verdicts(judgement.own))
     for sentence in verdicts(judgement.final):
         print_verdict(sentence if sentence in both else f"Final model: {sentence}")
+    for sentence in alarms:
+        print_verdict(f"Final model: {sentence}")
     for sentence in verdicts(judgement.own):
         if sentence not in both:
             stdout.say(f"Your own model: {sentence}")

@@ -108,15 +108,22 @@ def server(
 
 
 def print_result(result: ServerResult, *, as_json: bool) -> None:
-    """The parties in a table, then what came out; what is stored nowhere on stderr."""
+    """What must not be overlooked, the parties in a table, then what came out; what is stored nowhere on stderr."""
     from fedkt.cli.grids import print_grid
     from fedkt.cli.output import print_json, stderr, stdout
+    from fedkt.cli.quality import print_verdict
+    from fedkt.report import attention_of
 
     for detail in result.details:
         stderr.say(f"not stored: {detail}")
+    loud = attention_of(result.report)
     if as_json:
+        for sentence in loud:
+            stderr.say(f"attention: {sentence}")
         print_json(result.as_dict())
         return
+    for sentence in loud:
+        print_verdict(sentence)
     print_grid(party_grid(result), colours=COLOURS)
     for line in result_lines(result):
         stdout.say(line)
@@ -151,11 +158,11 @@ def party_grid(result: ServerResult) -> Grid:
 def result_lines(result: ServerResult) -> list[str]:
     """What was refused and why, what to know, how good and how private the final model is, and where it lies."""
     from fedkt.data.values import plural
-    from fedkt.report import weights_in_words
+    from fedkt.report import plain_notes, weights_in_words
 
     report = result.report
     lines = [f"{each.status}: {each.file}: {each.reason}" for each in result.arrivals if each.reason]
-    lines += [f"note: {note}" for note in report.notes]
+    lines += [f"note: {note}" for note in plain_notes(report)]
     if report.accuracy is not None and report.balanced_accuracy is not None:
         alone_mean = sum(report.party_accuracy.values()) / max(len(report.party_accuracy), 1)
         lines.append(

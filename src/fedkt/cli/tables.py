@@ -8,13 +8,14 @@ from pathlib import Path
 
 from fedkt.cli.grids import print_below, print_grid
 from fedkt.cli.output import stderr, stdout
+from fedkt.cli.quality import print_verdict
 from fedkt.data import load
 from fedkt.federation import Outcome
 from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.grid import Grid
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
-from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_verdicts
+from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_alarms, run_verdicts
 from fedkt.lab.quality_tables import calibration_grid, class_grid, confusion_grid, figures_grid
 from fedkt.lab.results import less_first, summarise
 from fedkt.lab.runner import data_dependent, draw_parties
@@ -23,8 +24,8 @@ from fedkt.lab.tables import difference, reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
-from fedkt.quality import Quality, verdicts
-from fedkt.report import Report, protects_parties, weights_in_words
+from fedkt.quality import Quality
+from fedkt.report import Report, plain_notes, protects_parties, weights_in_words
 
 
 def print_reports(reports: Sequence[Report]) -> None:
@@ -60,10 +61,9 @@ def print_reports(reports: Sequence[Report]) -> None:
 
 
 def print_attention(reports: Sequence[Report]) -> None:
-    """What must not be overlooked, before any figure: useless models, and federations that make members worse."""
-    for sentence in (*run_verdicts(reports), *member_verdicts(summarise(reports))):
-        stdout.print("[bold red]Attention:[/bold red]", end=" ")
-        stdout.say(sentence)
+    """What must not be overlooked, before any figure: models of little use, and federations that make members worse."""
+    for sentence in (*run_alarms(reports), *run_verdicts(reports), *member_verdicts(summarise(reports))):
+        print_verdict(sentence)
 
 
 def print_run_quality(reports: Sequence[Report]) -> None:
@@ -78,11 +78,9 @@ def print_run_quality(reports: Sequence[Report]) -> None:
 
 
 def print_notes(reports: Sequence[Report]) -> None:
-    """Every note once; verdicts about the final models have been said at the top."""
-    verdict = {each for report in reports if report.quality for each in verdicts(Quality.from_dict(report.quality))}
-    for note in dict.fromkeys(note for report in reports for note in report.notes):
-        if note not in verdict:
-            stdout.print(f"Note: {note}", markup=False)
+    """Every note once; what must not be overlooked has been said at the top."""
+    for note in dict.fromkeys(note for report in reports for note in plain_notes(report)):
+        stdout.print(f"Note: {note}", markup=False)
 
 
 def print_data(report: Report) -> None:

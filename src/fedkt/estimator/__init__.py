@@ -17,12 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.estimator.inputs import (
-    absence_notes,
-    check_public_rows,
-    class_weights_by_place,
-    public_split,
-)
+from fedkt.estimator.inputs import absence_notes, check_public_rows, class_weights_by_place, public_split
 from fedkt.estimator.members import PrivateRows, party_per_owner, private_rows
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
@@ -155,7 +150,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             public = self._check_public(public, X)
         members, server = self._members(private, public, seed), self._server(public, seed)
         notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
-        promise, warnings = promise_of(
+        promise, warnings, alarms = promise_of(
             algorithm, members, level=self.level, delta=self.delta, reproducible_noise=self.noise_seed is not None
         )
         if self.level != "L0" and self.class_labels is None:
@@ -170,6 +165,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             promise,
             run_log(outcome, self.level),
             notes=(*notes, *warnings),
+            alarms=alarms,
             processes=self.n_jobs or 1,
             dataset="rows given to fit",
             algorithm=algorithm.name,

@@ -40,6 +40,7 @@ def write_card(
     """
     texts = plan.card
     lines = [f"# Model card: {escape(plan.task)}", ""]
+    lines += [line for alarm in report.alarms for line in (f"> **Attention.** {escape(alarm)}", "")]
     if texts is not None and texts.purpose is not None:
         lines += [f"**Purpose.** {escape(texts.purpose)}", ""]
     lines += ["## What it says", "", *what_it_says(plan, probabilities), ""]

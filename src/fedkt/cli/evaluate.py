@@ -80,7 +80,7 @@ def evaluate(
     students = evaluation.comparisons[0 if evaluation.baseline is None else 1 :]
     others = evaluation.comparisons[: len(evaluation.comparisons) - len(students)]
     alarms = evaluation.final.card.alarms
-    print_quality(evaluation.quality, verdicts=(*evaluation.verdicts, *alarms), comparisons=others)
+    print_quality(evaluation.quality, verdicts=(*evaluation.verdicts, *alarms), comparisons=others, final=str(model))
     print_below(comparison_grid(students))
     if html is not None:
         stderr.say(f"Written: {html}")

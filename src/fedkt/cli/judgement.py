@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from fedkt.cli import options
 
 if TYPE_CHECKING:
     from fedkt.lab.grid import Grid
+    from fedkt.live.final_file import FinalModel
     from fedkt.live.judgement import Judgement
     from fedkt.plan import Plan
 
@@ -30,14 +30,14 @@ def evaluate_final(
     if as_json:
         print_json({**judgement.as_dict(), "alarms": final.card.alarms})
     else:
-        print_judgement(judgement, level=plan.level, alarms=final.card.alarms)
+        print_judgement(judgement, final=final, level=plan.level)
 
 
-def print_judgement(judgement: Judgement, *, level: str, alarms: Sequence[str] = ()) -> None:
+def print_judgement(judgement: Judgement, *, final: FinalModel, level: str) -> None:
     """The verdict first, then both models side by side."""
     from fedkt.cli.grids import print_below
     from fedkt.cli.output import stdout
-    from fedkt.cli.quality import print_verdict
+    from fedkt.cli.quality import print_advice, print_verdict
     from fedkt.data.values import plural
     from fedkt.quality import verdicts
 
@@ -48,8 +48,9 @@ def print_judgement(judgement: Judgement, *, level: str, alarms: Sequence[str] =
     both = set(verdicts(judgement.final)) & set(verdicts(judgement.own))
     for sentence in verdicts(judgement.final):
         print_verdict(sentence if sentence in both else f"Final model: {sentence}")
-    for sentence in alarms:
+    for sentence in final.card.alarms:
         print_verdict(f"Final model: {sentence}")
+    print_advice(judgement.final, final.model.name)
     for sentence in verdicts(judgement.own):
         if sentence not in both:
             stdout.say(f"Your own model: {sentence}")
@@ -78,5 +79,5 @@ def side_by_side(judgement: Judgement) -> Grid:
         ["Figure", "final model", "your own"],
         lines,
         f"{judgement.rows:,} rows laid aside",
-        "In brackets: between what values a figure lies with 95 %.",
+        "In brackets: within what a figure lies with 95 %; of the log loss, that of the shares of the classes alone.",
     )

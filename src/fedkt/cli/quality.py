@@ -15,7 +15,7 @@ from fedkt.lab.quality_tables import (
     figures_grid,
 )
 from fedkt.quality import Difference, Quality
-from fedkt.quality.words import main_line
+from fedkt.quality.words import main_line, threshold_advice
 
 
 def print_quality(
@@ -23,10 +23,12 @@ def print_quality(
     *,
     verdicts: Sequence[str] = (),
     comparisons: Sequence[tuple[str, Difference]] = (),
+    final: str = "final.onnx",
 ) -> None:
-    """Everything that is known of a model's quality; `verdicts` are said as they are given."""
+    """Everything that is known of the quality of the model in a file; `verdicts` are said as they are given."""
     for sentence in verdicts:
         print_verdict(sentence)
+    print_advice(quality, final)
     for name, each in comparisons:
         print_verdict(comparison_words(name, each)) if each.worse else stdout.say(comparison_words(name, each))
     stdout.say(main_line(quality))
@@ -40,6 +42,13 @@ def print_classes(quality: Quality) -> None:
     """What is found of each class, and what is taken for what."""
     print_below(class_grid(quality))
     print_below(confusion_grid(quality))
+
+
+def print_advice(quality: Quality, final: str) -> None:
+    """How labels can be moved, where they overlook a class."""
+    advice = threshold_advice(quality, final)
+    if advice is not None:
+        stdout.say(advice)
 
 
 def print_verdict(sentence: str) -> None:

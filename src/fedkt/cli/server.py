@@ -111,7 +111,8 @@ def print_result(result: ServerResult, *, as_json: bool) -> None:
     """What must not be overlooked, the parties in a table, then what came out; what is stored nowhere on stderr."""
     from fedkt.cli.grids import print_grid
     from fedkt.cli.output import print_json, stderr, stdout
-    from fedkt.cli.quality import print_verdict
+    from fedkt.cli.quality import print_advice, print_verdict
+    from fedkt.quality import Quality
     from fedkt.report import attention_of
 
     for detail in result.details:
@@ -124,6 +125,8 @@ def print_result(result: ServerResult, *, as_json: bool) -> None:
         return
     for sentence in loud:
         print_verdict(sentence)
+    if result.report.quality is not None:
+        print_advice(Quality.from_dict(result.report.quality), str(result.final))
     print_grid(party_grid(result), colours=COLOURS)
     for line in result_lines(result):
         stdout.say(line)

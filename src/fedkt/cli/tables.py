@@ -25,6 +25,7 @@ from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
 from fedkt.quality import Quality
+from fedkt.quality.words import threshold_advice
 from fedkt.report import Report, plain_notes, protects_parties, weights_in_words
 
 
@@ -64,6 +65,11 @@ def print_attention(reports: Sequence[Report]) -> None:
     """What must not be overlooked, before any figure: models of little use, and federations that make members worse."""
     for sentence in (*run_alarms(reports), *run_verdicts(reports), *member_verdicts(summarise(reports))):
         print_verdict(sentence)
+    measured = (Quality.from_dict(report.quality) for report in reports if report.quality is not None)
+    advice = next((words for each in measured if (words := threshold_advice(each)) is not None), None)
+    if advice is not None:
+        # A simulation keeps no final model; whoever has one moves its labels so.
+        stdout.say(f"With a final model that `fedkt server` has written: {advice}")
 
 
 def print_run_quality(reports: Sequence[Report]) -> None:

@@ -284,3 +284,9 @@ def test_a_file_that_cannot_be_written_is_named_and_not_its_temporary_name():
 
 def test_datasets_are_listed():
     assert {"digits", "adult", "adult-table", "cod-rna", "heart"} <= set(json.loads(fedkt("datasets", "--json").stdout))
+
+
+def test_a_simulation_whose_noise_drowns_the_votes_says_so_before_any_figure(tmp_path):
+    done = fedkt("simulate", "digits", *QUICK, "--level", "L2", "--noise", "gaussian:20", cwd=tmp_path)
+    assert done.stdout.startswith("Attention: fedkt: The noise drowns the votes: where all 2 teachers of a party agree")
+    assert done.stdout.count("The noise drowns the votes") == 1

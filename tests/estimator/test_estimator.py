@@ -249,10 +249,14 @@ def test_at_L1_the_report_says_nothing_that_depends_on_the_rows_of_one_party():
     report = model.report_
     assert not any("tiny" in note for note in report.notes), report.notes
     assert any("With 4 parties" in note for note in report.notes), "what follows from public figures is still said"
+    (alarm,) = report.alarms
+    assert "expect labels little better than chance" in alarm
+    assert str(report).splitlines()[1] == f"  ATTENTION: {alarm}"
     assert (report.rows, report.party_rows, report.votes) == ({"public": 110}, {}, {})
     assert (report.seconds, report.cpu_seconds) == (int(report.seconds), int(report.cpu_seconds))
     without = model.set_params(level="L0", noise=None, queries=1.0, voting="consistent")
     without.fit(X[TRAIN], LABELS[TRAIN], parties=owners, public=X[PUBLIC])
+    assert without.report_.alarms == ()
     assert any("Party 'tiny' has 3 rows" in note for note in without.report_.notes)
     assert without.report_.rows == {"parties": 341, "public": 110}
     assert without.report_.party_rows["tiny"] == 3

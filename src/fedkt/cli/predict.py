@@ -61,13 +61,15 @@ def predict(
     predictions = predict_file(final, rows, probabilities=probabilities, thresholds=limits)
     if output is not None:
         write_atomically(output, to_csv(predictions).encode())
+    if final.card.alarms:
+        stderr.say(f"attention: {model} says of itself: {' '.join(final.card.alarms)}")
     if as_json:
         facts = {"rows": len(predictions.labels), "accuracy": predictions.accuracy, "plan": final.card.plan}
-        answer: dict[str, Any] = {"predictions": predictions.labels}
+        answer: dict[str, Any] = {"alarms": final.card.alarms, "predictions": predictions.labels}
         if predictions.probabilities is not None:
             answer["probabilities"] = dict(predictions.probabilities)
         if output is not None:
-            answer = {"output": str(output)}
+            answer = {"alarms": final.card.alarms, "output": str(output)}
         print_json({**facts, **answer, "note": " ".join(predictions.notes) or None})
         return
     print_predictions(predictions, output)

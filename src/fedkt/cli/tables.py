@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
+from fedkt.cli.grids import print_below, print_grid
 from fedkt.cli.output import stderr, stdout
+from fedkt.cli.quality import print_verdict
 from fedkt.data import load
 from fedkt.federation import Outcome
 from fedkt.lab.curves import accuracy_curves
-from fedkt.lab.grid import Grid, GridCell
+from fedkt.lab.grid import Grid
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
-from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_verdicts
+from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_alarms, run_verdicts
 from fedkt.lab.quality_tables import calibration_grid, class_grid, confusion_grid, figures_grid
 from fedkt.lab.results import less_first, summarise
 from fedkt.lab.runner import data_dependent, draw_parties
@@ -26,30 +24,9 @@ from fedkt.lab.tables import difference, reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
-from fedkt.quality import Quality, verdicts
-from fedkt.report import Report, protects_parties, weights_in_words
-
-
-def as_rich(grid: Grid, *, colours: Mapping[str, str] | None = None, wrap: bool = False) -> Table:
-    """A table whose first column is words and the others numbers; it has no edges, to fit 80 columns.
-
-    `colours` are those of marked cells; with `wrap` a cell may take several lines.
-    """
-    table = Table(
-        title=escape(grid.title) or None, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    for place, column in enumerate(grid.head):
-        left = place == 0 or column in grid.words
-        table.add_column(escape(column), justify="left" if left else "right", no_wrap=not wrap)
-    for line in grid.lines:
-        table.add_row(*(cell if isinstance(cell, str) else marked_up(cell, colours or {}) for cell in line))
-    return table
-
-
-def marked_up(entry: GridCell, colours: Mapping[str, str]) -> str:
-    """A cell in the colour of its mark, with what stands under it."""
-    text = f"[{colours.get(entry.mark, 'default')}]{escape(entry.text)}[/]"
-    return f"{text}\n[dim]({escape(entry.below)})[/dim]" if entry.below else text
+from fedkt.quality import Quality
+from fedkt.quality.words import threshold_advice
+from fedkt.report import Report, plain_notes, protects_parties, weights_in_words
 
 
 def print_reports(reports: Sequence[Report]) -> None:
@@ -69,7 +46,7 @@ def print_reports(reports: Sequence[Report]) -> None:
         for report in reports
     ]
     print_attention(reports)
-    stdout.print(as_rich(Grid(head, lines, title, words=("model",))))
+    print_grid(Grid(head, lines, title, words=("model",)))
     print_run_quality(reports)
     for report in reports:
         if "unlabelled" in report.votes:
@@ -85,10 +62,14 @@ def print_reports(reports: Sequence[Report]) -> None:
 
 
 def print_attention(reports: Sequence[Report]) -> None:
-    """What must not be overlooked, before any figure: useless models, and federations that make members worse."""
-    for sentence in (*run_verdicts(reports), *member_verdicts(summarise(reports))):
-        stdout.print("[bold red]Attention:[/bold red]", end=" ")
-        stdout.say(sentence)
+    """What must not be overlooked, before any figure: models of little use, and federations that make members worse."""
+    for sentence in (*run_alarms(reports), *run_verdicts(reports), *member_verdicts(summarise(reports))):
+        print_verdict(sentence)
+    measured = (Quality.from_dict(report.quality) for report in reports if report.quality is not None)
+    advice = next((words for each in measured if (words := threshold_advice(each)) is not None), None)
+    if advice is not None:
+        # A simulation keeps no final model; whoever has one moves its labels so.
+        stdout.say(f"With a final model that `fedkt server` has written: {advice}")
 
 
 def print_run_quality(reports: Sequence[Report]) -> None:
@@ -103,11 +84,9 @@ def print_run_quality(reports: Sequence[Report]) -> None:
 
 
 def print_notes(reports: Sequence[Report]) -> None:
-    """Every note once; verdicts about the final models have been said at the top."""
-    verdict = {each for report in reports if report.quality for each in verdicts(Quality.from_dict(report.quality))}
-    for note in dict.fromkeys(note for report in reports for note in report.notes):
-        if note not in verdict:
-            stdout.print(f"Note: {note}", markup=False)
+    """Every note once; what must not be overlooked has been said at the top."""
+    for note in dict.fromkeys(note for report in reports for note in plain_notes(report)):
+        stdout.print(f"Note: {note}", markup=False)
 
 
 def print_data(report: Report) -> None:
@@ -154,7 +133,7 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     ]
     lines += [[algorithm, *["–"] * (len(head) - 1)] for algorithm in unsuited]
     print_attention(reports)
-    stdout.print(as_rich(Grid(head, lines, title)))
+    print_grid(Grid(head, lines, title))
     print_differences(reports)
     print_below(quality_summary(reports))
     print_below(reach_table(reports))
@@ -186,16 +165,6 @@ def print_traffic(reports: Sequence[Report]) -> None:
     size = "not known: no method sends one from the server" if model is None else human_bytes(model)
     caption = f"n parties, s students a party, r rounds, M bytes of one model ({size})."
     print_below(replace(traffic_table(reports), caption=caption))
-
-
-def print_below(grid: Grid) -> None:
-    """A further table and its caption; nothing where it has no lines."""
-    if not grid.lines:
-        return
-    stdout.print()
-    stdout.print(as_rich(grid))
-    if grid.caption:
-        stdout.print(grid.caption, highlight=False, markup=False)
 
 
 def write_curve(path: Path | None, reports: Sequence[Report], *, quiet: bool) -> None:

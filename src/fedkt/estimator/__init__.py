@@ -156,7 +156,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             public = self._check_public(public, X)
         members, server = self._members(private, public, seed), self._server(public, seed)
         notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
-        promise, warnings = promise_of(
+        promise, warnings, alarms = promise_of(
             algorithm, members, level=self.level, delta=self.delta, reproducible_noise=self.noise_seed is not None
         )
         if self.level != "L0" and self.class_labels is None:
@@ -171,6 +171,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             promise,
             run_log(outcome, self.level),
             notes=(*notes, *warnings),
+            alarms=alarms,
             processes=self.n_jobs or 1,
             dataset="rows given to fit",
             algorithm=algorithm.name,

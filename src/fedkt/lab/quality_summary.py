@@ -51,6 +51,11 @@ def figure_cells(runs: Sequence[Report], *, by_rows: bool) -> list[str]:
     ]
 
 
+def run_alarms(reports: Sequence[Report], name: Callable[[str], str] = str) -> list[str]:
+    """Why the noise of some algorithms leaves little of their final models, each reason once an algorithm."""
+    return list(dict.fromkeys(f"{name(report.algorithm)}: {alarm}" for report in reports for alarm in report.alarms))
+
+
 def run_verdicts(reports: Sequence[Report], name: Callable[[str], str] = str) -> list[str]:
     """What is wrong with the final models: each kind of verdict once an algorithm, with the seeds that it holds for."""
     said = []

@@ -47,7 +47,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def read_report(values: dict[str, Any]) -> Report:
     """A report from its JSON values."""
-    return Report(**{**values, "notes": tuple(values["notes"]), "history": tuple(values.get("history", ()))})
+    lists = {name: tuple(values.get(name, ())) for name in ("notes", "alarms", "history")}
+    return Report(**{**values, **lists})
 
 
 def append_line(results: Path, entry: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ model runs.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,14 @@ class FinalModel:
     card: FinalCard
 
 
-def write_final(model: OnnxModel, plan: Plan, promise: Statement, model_card: str | None = None) -> bytes:
+def write_final(
+    model: OnnxModel,
+    plan: Plan,
+    promise: Statement,
+    model_card: str | None = None,
+    *,
+    alarms: Sequence[str] = (),
+) -> bytes:
     """The final model's bytes, with everything that is needed to use it in its metadata."""
     from onnx import ModelProto
 
@@ -45,6 +53,7 @@ def write_final(model: OnnxModel, plan: Plan, promise: Statement, model_card: st
             "privacy": promise.as_dict(),
             "probabilities": model.soft,
             "model_card": model_card,
+            "alarms": tuple(alarms),
         }
     )
     proto = ModelProto()

@@ -93,9 +93,9 @@ def write_result(
     """The final model, its card, the promise and the report, on the disk, the report last."""
     public, details = public_arrivals(plan, vote, arrivals)
     absent = parties_without_vote(plan, vote)
-    notes = [note for note in report.notes if note in vote.notes]
+    notes = [note for note in report.notes if note in vote.notes and note not in report.alarms]
     card = write_card(plan, report, probabilities=vote.final.soft, absent=absent, notes=notes)
-    data = write_final(vote.final, plan, vote.promise, card)
+    data = write_final(vote.final, plan, vote.promise, card, alarms=report.alarms)
     result = ServerResult(
         report,
         tuple(public),

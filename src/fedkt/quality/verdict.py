@@ -83,13 +83,14 @@ def lost_classes(quality: Quality) -> Iterable[str]:
         )
 
 
+def overlooked_classes(quality: Quality) -> list[int]:
+    """The classes that are missed more often than found, those that are never named among them."""
+    return [place for place, recall in enumerate(quality.recall) if recall is not None and recall < LOW_RECALL]
+
+
 def missed_classes(quality: Quality) -> Iterable[str]:
     """Classes that the model names, and misses more often than not."""
-    missed = [
-        place
-        for place, recall in enumerate(quality.recall)
-        if recall is not None and recall < LOW_RECALL and quality.predicted[place]
-    ]
+    missed = [place for place in overlooked_classes(quality) if quality.predicted[place]]
     if len(missed) > MOST_NAMES:
         names = name_list(quality.classes[place] for place in most_rows_first(quality, missed))
         yield f"Of {len(missed):,} classes the model finds fewer than half of the rows: {names}."

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.federation import Algorithm, Outcome, Party
 from fedkt.models.base import count_rows
@@ -52,8 +52,11 @@ def run_log(outcome: Outcome, level: str, *, truth: Labels | None = None) -> Run
 
 def promise_of(
     algorithm: Algorithm, parties: Sequence[Party], *, level: str, delta: float, reproducible_noise: bool
-) -> tuple[Statement, tuple[str, ...]]:
-    """What a simulated run promises, before it is run, and what a user should hear about it."""
+) -> tuple[Statement, tuple[str, ...], tuple[str, ...]]:
+    """What a simulated run promises, before it is run; what a user should hear about it, and which of that is alarming.
+
+    See `Report.alarms`.
+    """
     price, counts, sizes = None, False, [len(party.y) for party in parties]
     if isinstance(algorithm, FedKT):
         algorithm.check()
@@ -61,7 +64,7 @@ def promise_of(
         price = algorithm.price(public_rows=public_rows, classes=classes, parties=len(parties), delta=delta)
         counts = algorithm.voting.class_counts
     promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
-    return promise, cautions(level, price, sizes)
+    return promise, cautions(level, price, sizes), label_alarms(level, price)
 
 
 def build_report(

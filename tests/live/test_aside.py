@@ -13,6 +13,7 @@ import pytest
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Diary
 from fedkt.live import party as live_party
+from fedkt.live import shelf
 from fedkt.live.aside import aside_key, aside_mask
 from fedkt.live.final_file import read_final
 from fedkt.live.judgement import judge_final
@@ -154,7 +155,7 @@ def test_other_data_another_share_or_another_column_are_refused(folder):
 def test_a_final_model_of_another_plan_and_a_training_that_was_not_finished_are_refused(folder):
     path = record_of(folder)
     told = json.loads(path.read_text())
-    path.write_text(json.dumps({**told, "bundle": None}))
+    path.write_text(json.dumps({**told, "bundles": []}))
     with pytest.raises(DataError, match="was not finished"):
         judged(folder)
     path.write_text("{")
@@ -163,6 +164,54 @@ def test_a_final_model_of_another_plan_and_a_training_that_was_not_finished_are_
     new_plan(folder, "--force", "--seed", "7")
     with pytest.raises(ModelError, match="was made under plan"):
         judged(folder)
+
+
+def test_a_final_model_made_from_an_earlier_bundle_that_knew_the_rows_is_refused(folder):
+    """First without rows aside, then with: the server still has the first bundle's final model."""
+    party(folder, "north")
+    server(folder)
+    sent = party(folder, "north", "--hold-out", "0.3")
+    assert "an earlier one of yours may have learned from rows that are aside now" in " ".join(sent.out.split())
+    with pytest.raises(DataError, match=r"was made from another bundle of 'north' .* may have learned from them"):
+        judged(folder)
+    server(folder)
+    assert json.loads(judged(folder, "north", "--json").out)["bundle_known"] is True
+
+
+def test_where_no_report_tells_which_bundle_was_used_the_party_is_told_so(folder):
+    facts = json.loads(judged(folder, "north", "--json").out)
+    assert (facts["bundle_known"], facts["notes"]) == (True, [])
+    for damage in (None, "{", "[]", '{"final_sha256": "another", "bundles": 3}'):
+        path = folder / "result" / "report.json"
+        path.unlink() if damage is None else path.write_text(damage)
+        facts = json.loads(judged(folder, "north", "--json").out)
+        assert facts["bundle_known"] is False
+        assert facts["bundle"] == hashlib.sha256((folder / "inbox" / "north.fedkt").read_bytes()).hexdigest()
+        assert "If it used an earlier one, the final model has learned from these rows" in facts["notes"][0]
+
+
+def test_an_earlier_bundle_with_the_same_rows_aside_will_do(folder):
+    """With a private seed, or a new issue, the same training sends other bytes."""
+    first = hashlib.sha256((folder / "inbox" / "north.fedkt").read_bytes()).hexdigest()
+    plan = read_plan(folder / "plan.toml")
+    places = {"data": folder / "north.csv", "public": folder / "public.csv", "work": folder / "work"}
+    with pytest.MonkeyPatch.context() as other:
+        other.setattr(shelf, "seed_for", lambda *_: 123)
+        sent = live_party.run_party(plan, "north", **places, outbox=mailbox_at(folder / "x"), hold_out=0.3)
+    assert sent.sha256 != first
+    facts = json.loads(judged(folder, "north", "--json").out)
+    assert (facts["bundle"], facts["bundle_known"]) == (first, True)
+    assert json.loads(record_of(folder).read_text())["bundles"] == [first, sent.sha256]
+    party(folder, "north", "--hold-out", "0.2")
+    assert first not in json.loads(record_of(folder).read_text())["bundles"]
+
+
+def test_a_final_model_that_was_made_without_the_party_may_be_judged(folder):
+    (folder / "inbox" / "north.fedkt").unlink()
+    server(folder, "--min-parties", "2")
+    facts = json.loads(judged(folder, "north", "--json").out)
+    assert facts["bundle_known"] is True
+    assert facts["notes"] == ["By the server's report the final model was made without a bundle of yours."]
 
 
 @pytest.mark.parametrize("share", ["0", "0.6", "20", "nan", "-0.1"])

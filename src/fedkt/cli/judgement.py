@@ -59,10 +59,8 @@ def print_judgement(judgement: Judgement, *, final: FinalModel, level: str) -> N
     chosen = f", chosen by the rows it learned from ({tried} on rows left out in turn)" if tried else ""
     stdout.say(f"Your own model: {judgement.family}, trained on your other {plural(judgement.learned, 'row')}{chosen}.")
     promise = " No noise covers these figures: think before you pass them on." if level != "L0" else ""
-    stdout.say(
-        f"This holds if the server used the bundle with SHA-256 {judgement.bundle[:12]}… (its report.json, or whoever "
-        f"runs it, can tell). Nothing of this was sent.{promise}"
-    )
+    holds = "" if judgement.bundle_known else "This holds if the server used that bundle. "
+    stdout.say(f"{holds}Nothing of this was sent.{promise}")
 
 
 def side_by_side(judgement: Judgement) -> Grid:

@@ -175,7 +175,12 @@ def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
         noisy = " with noise" if agreed.level == "L2" else ", as they are"
         counts = f" It also tells how many of your rows have each label{noisy}."
     lines.append(f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}")
-    if sent.aside is None:
+    if sent.aside is not None:
+        lines.append(
+            f"--evaluate holds for a final model that is made from this bundle (SHA-256 {sent.sha256[:12]}…): an "
+            "earlier one of yours may have learned from rows that are aside now."
+        )
+    else:
         lines.append(
             "No rows were laid aside (--hold-out 0.2): whether the final model is better than your own can then be "
             "measured on new rows only."

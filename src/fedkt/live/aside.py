@@ -27,6 +27,7 @@ from fedkt.system.files import read_at_most, write_atomically
 
 LARGEST_SHARE = 0.5
 MAX_RECORD_BYTES = 100_000
+MOST_BUNDLES = 100
 AGAIN = (
     "Train again with --hold-out 0.2 and have the server make the final model from that bundle; or judge it by new "
     "rows of yours: fedkt evaluate FINAL new.csv"
@@ -48,8 +49,8 @@ class AsideRecord(Part):
     identity: str | None
     """The column by which records are told apart; None for what the format says, or their places."""
     share: Annotated[float, Field(gt=0, le=LARGEST_SHARE)]
-    bundle: Digest | None = None
-    """SHA-256 of the bundle that was sent; None until it is."""
+    bundles: tuple[Digest, ...] = ()
+    """SHA-256 of each bundle that was sent with just these rows aside, the newest last; none until one is."""
 
 
 def check_share(share: float | None) -> None:
@@ -99,12 +100,23 @@ class RowsAside:
         if self.share is None:
             self.path.unlink(missing_ok=True)
             return
-        self._write(AsideRecord(plan=plan.digest, party=name, data=digest, identity=identity, share=self.share))
+        fresh = AsideRecord(plan=plan.digest, party=name, data=digest, identity=identity, share=self.share)
+        self._write(fresh.model_copy(update={"bundles": self._sent_before(fresh)}))
+
+    def _sent_before(self, fresh: AsideRecord) -> tuple[str, ...]:
+        """The bundles of earlier trainings with the same rows aside: a final model of theirs is judged as well."""
+        try:
+            known = parse_record(self.path)
+        except (FileNotFoundError, DataError):
+            return ()
+        return known.bundles if known.model_copy(update={"bundles": ()}) == fresh else ()
 
     def end(self, bundle: str) -> None:
         """Say that the bundle of this digest was sent."""
         if self.share is not None:
-            self._write(parse_record(self.path).model_copy(update={"bundle": bundle}))
+            record = parse_record(self.path)
+            others = [each for each in record.bundles if each != bundle]
+            self._write(record.model_copy(update={"bundles": (*others[1 - MOST_BUNDLES :], bundle)}))
 
     def _write(self, record: AsideRecord) -> None:
         write_atomically(self.path, record.model_dump_json(indent=1).encode() + b"\n", private=True)
@@ -131,7 +143,7 @@ def read_record(
         ) from None
     if (record.plan, record.party) != (plan.digest, name):
         raise DataError(f"{path} is about another plan or party. {AGAIN}")
-    if record.bundle is None:
+    if not record.bundles:
         raise DataError(
             f"The training of {name!r} that laid rows aside was not finished. Start it again as it was begun "
             f"(--hold-out {record.share:g})."

@@ -6,6 +6,7 @@ model runs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ class FinalModel:
 
     model: OnnxModel
     card: FinalCard
+    sha256: str
+    """Of the file's bytes."""
 
 
 def write_final(
@@ -117,7 +120,9 @@ def read_final(path: str | Path, *, server_key: str | None = None) -> FinalModel
     except ModelError as reason:
         raise ModelError(f"{path} is refused: {reason}") from reason
     return FinalModel(
-        OnnxModel(graph.data, width, classes, str(path), soft=graph.soft, free_label=True, limits=limits), card
+        OnnxModel(graph.data, width, classes, str(path), soft=graph.soft, free_label=True, limits=limits),
+        card,
+        hashlib.sha256(data).hexdigest(),
     )
 
 

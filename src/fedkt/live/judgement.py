@@ -19,10 +19,11 @@ from fedkt.algorithms.solo import Solo
 from fedkt.data.values import plural
 from fedkt.errors import DataError, ModelError
 from fedkt.federation import Diary, Party, seed_for
-from fedkt.live.aside import aside_key, aside_path, check_same_data, check_share, read_record
+from fedkt.live.aside import AGAIN, AsideRecord, aside_key, aside_path, check_same_data, check_share, read_record
 from fedkt.live.final_file import FinalModel
 from fedkt.live.measure import quality_on
 from fedkt.live.records import Records, check_identity, data_digest, read_records
+from fedkt.live.result import bundle_behind
 from fedkt.models.base import FittedModel
 from fedkt.models.catalogue import trained_for
 from fedkt.plan import Plan
@@ -62,6 +63,8 @@ class Judgement:
     """Accuracy of the final model less that of the party's own."""
     bundle: str
     """SHA-256 of the bundle that was sent when these rows were laid aside."""
+    bundle_known: bool
+    """Whether the server's report says that the final model was made from it, or without any of this party's."""
     notes: tuple[str, ...]
 
     @property
@@ -102,6 +105,7 @@ class Judgement:
             "final": {**self.final.as_dict(), "verdicts": list(verdicts(self.final))},
             "own": {**self.own.as_dict(), "verdicts": list(verdicts(self.own))},
             "bundle": self.bundle,
+            "bundle_known": self.bundle_known,
             "notes": list(self.notes),
         }
 
@@ -131,6 +135,12 @@ def judge_final(
     record = read_record(aside_path(plan, name, data), plan, name, identity=identity, share=hold_out)
     check_identity(plan, record.identity, share=record.share)
     check_same_data(record, data_digest(data, record.identity, record.share), data)
+    used = bundle_behind(final, name)
+    if used and used not in record.bundles:
+        raise DataError(
+            f"{final.model.name} was made from another bundle of {name!r} (SHA-256 {used[:12]}…) than the one that was "
+            f"sent when these rows were laid aside ({record.bundles[-1][:12]}…). It may have learned from them. {AGAIN}"
+        )
     diary = Diary()
     records = read_records(plan, name, data, record.identity, diary, share=record.share)
     aside = records.aside
@@ -152,8 +162,9 @@ def judge_final(
         final=ours,
         own=theirs,
         difference=compare_accuracy(aside.y, labels, own_labels),
-        bundle=record.bundle or "",
-        notes=tuple(dependent_rows(aside)),
+        bundle=used or record.bundles[-1],
+        bundle_known=used is not None,
+        notes=(*dependent_rows(aside), *unknown_bundle(used, record)),
     )
 
 
@@ -165,6 +176,19 @@ def dependent_rows(aside: Records) -> Iterator[str]:
             f"{plural(shared, 'row')} of those laid aside share their identity with others. The interval takes rows as "
             "independent, so it is too narrow."
         )
+
+
+def unknown_bundle(used: str | None, record: AsideRecord) -> Iterator[str]:
+    """That nobody could look up which bundle the final model was made from, or that it was made without one."""
+    if used is None:
+        digests = " or ".join(f"{each[:12]}…" for each in record.bundles)
+        yield (
+            f"Whether the server used the bundle that you sent when these rows were laid aside (SHA-256 {digests}) "
+            "could not be looked up: no report.json beside the final model tells. If it used an earlier one, the final "
+            "model has learned from these rows, and looks better here than it is."
+        )
+    elif not used:
+        yield "By the server's report the final model was made without a bundle of yours."
 
 
 def best_own_model(plan: Plan, name: str, records: Records, public: Any, *, jobs: int = 1) -> OwnModel:

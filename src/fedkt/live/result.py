@@ -12,13 +12,16 @@ from typing import Any
 from fedkt.bundle import Bundle
 from fedkt.bundle.signing import SigningKey
 from fedkt.live.arrivals import Arrival, without_reasons
-from fedkt.live.final_file import write_final, write_signed
+from fedkt.live.final_file import FinalModel, write_final, write_signed
 from fedkt.live.model_card import write_card
 from fedkt.models.exchange import OnnxModel
 from fedkt.plan import Plan
 from fedkt.privacy import Price, Statement
 from fedkt.report import Report, protects_parties, public_reasons
-from fedkt.system.files import write_atomically
+from fedkt.system.files import read_at_most, write_atomically
+
+REPORT = "report.json"
+MAX_REPORT_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def write_result(
     write_atomically(result.model_card, card.encode())
     write_signed(result.final, data, key)
     text = json.dumps(result.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
-    write_atomically(folder / "report.json", text.encode() + b"\n")
+    write_atomically(folder / REPORT, text.encode() + b"\n")
     return result
 
 
@@ -135,3 +138,20 @@ def parties_without_vote(plan: Plan, vote: VoteOutcome) -> tuple[str, ...]:
     """The parties without a vote, in the plan's order."""
     voted = {bundle.sender for bundle in vote.voting}
     return tuple(name for name in plan.names if name not in voted)
+
+
+def bundle_behind(final: FinalModel, party: str) -> str | None:
+    """SHA-256 of the party's bundle that a final model was made from, by the report beside it; "" where it had none.
+
+    None where no report about this very file lies there, or one that does not say (level L1).
+    """
+    try:
+        told = json.loads(read_at_most(Path(final.model.name).with_name(REPORT), MAX_REPORT_BYTES) or b"")
+        if told["final_sha256"] != final.sha256:
+            return None
+        digests = [each.get("sha256") for each in told["bundles"] if each["party"] == party and each["accepted"]]
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return None
+    if not digests:
+        return ""
+    return digests[0] if isinstance(digests[0], str) else None

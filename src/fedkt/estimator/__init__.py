@@ -22,20 +22,15 @@ from fedkt.estimator.inputs import (
     check_public_rows,
     class_codes,
     class_weights_by_place,
+    estimator_of,
     public_split,
 )
 from fedkt.estimator.members import PrivateRows, party_per_owner, private_rows
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
-from fedkt.models.catalogue import as_estimator
 from fedkt.models.reading import has_scores
 from fedkt.privacy import Noise
 from fedkt.report import Report, build_report, promise_of, qualities, run_log, with_quality
-
-
-def estimator_of(model: Any) -> Any:
-    """The estimator behind a name, an estimator or None (the paper's forest)."""
-    return as_estimator("forest" if model is None else model)
 
 
 def _final_has_probabilities(self: FedKTClassifier) -> bool:
@@ -148,8 +143,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_rows = len(private.codes)
             own, aside = public_split(n_rows, self.public_share, level=self.level, rng=rng)
             notes.append(
-                f"No public rows were given: {len(aside)} of the {n_rows} rows were set aside as public rows, their "
-                "labels unused."
+                f"No public rows were given: {len(aside)} of the {n_rows} rows were set aside, their labels unused."
             )
             public, private = take_rows(private.X, aside), private.take(own)
         else:

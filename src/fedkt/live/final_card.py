@@ -66,6 +66,8 @@ class FinalCard(Part):
     """The model card for people, in Markdown; files of 0.1 have none."""
     alarms: tuple[Alarm, ...] = Field(default=(), max_length=20)
     """Why its noise leaves it of little use, as its plan tells: whoever predicts with it hears of it."""
+    probability_verdicts: tuple[Alarm, ...] = Field(default=(), max_length=20)
+    """What its server found wrong with its probabilities; empty where it found nothing, or measured nothing."""
 
 
 def parse_card(data: bytes, source: str) -> FinalCard:

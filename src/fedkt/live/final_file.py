@@ -42,6 +42,7 @@ def write_final(
     model_card: str | None = None,
     *,
     alarms: Sequence[str] = (),
+    probability_verdicts: Sequence[str] = (),
 ) -> bytes:
     """The final model's bytes, with everything that is needed to use it in its metadata."""
     from onnx import ModelProto
@@ -57,6 +58,7 @@ def write_final(
             "probabilities": model.soft,
             "model_card": model_card,
             "alarms": tuple(alarms),
+            "probability_verdicts": tuple(probability_verdicts),
         }
     )
     proto = ModelProto()

@@ -19,6 +19,11 @@ LONGEST_NAME = 40
 
 def verdicts(quality: Quality) -> tuple[str, ...]:
     """What is wrong with a model, worst first; empty where nothing is."""
+    return (*label_verdicts(quality), *probability_verdicts(quality))
+
+
+def label_verdicts(quality: Quality) -> tuple[str, ...]:
+    """What is wrong with a model's labels, worst first."""
     if sum(rows > 0 for rows in quality.support) == 1:
         only = quote(quality.majority_class)
         first = [
@@ -28,7 +33,7 @@ def verdicts(quality: Quality) -> tuple[str, ...]:
         ]
     else:
         first = [*against_majority(quality), *few_rows(quality)]
-    return (*first, *lost_classes(quality), *missed_classes(quality), *probabilities_far_off(quality))
+    return (*first, *lost_classes(quality), *missed_classes(quality))
 
 
 def against_majority(quality: Quality) -> Iterable[str]:
@@ -103,8 +108,13 @@ def missed_classes(quality: Quality) -> Iterable[str]:
         )
 
 
+def probability_verdicts(quality: Quality) -> tuple[str, ...]:
+    """What is wrong with a model's probabilities: why a reader would be misled by them."""
+    return tuple(probabilities_far_off(quality))
+
+
 def probabilities_far_off(quality: Quality) -> Iterable[str]:
-    """Probabilities that a reader would be misled by."""
+    """Probabilities that lie too far from how often they are right, or that are worse than none."""
     error, curve = quality.calibration_error, quality.calibration_curve
     if error is None or quality.log_loss is None or quality.share_log_loss is None:
         return

@@ -2,15 +2,21 @@
 
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import Perceptron, SGDClassifier
 from sklearn.metrics import roc_auc_score
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.federation import Server
+from fedkt.models.exchange import run_with_probabilities
+from fedkt.models.final_exchange import to_final_onnx
+from fedkt.models.reading import class_scores
 
 SLOPE = 2.0
 
@@ -157,3 +163,49 @@ def test_a_calibration_that_does_not_fit_the_model_is_none_and_said():
     model = fit(OtherScale(), server, labelled_by(server))
     assert not model.has_probabilities
     assert any("only names a class" in note for note in server.diary.notes)
+
+
+def rows_as(kind, n_rows, seed):
+    """Rows, how probable each class is on them, and a class drawn from that."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 6))
+    yes = 1 / (1 + np.exp(-2 * (1.5 * X[:, 0] - X[:, 1] + 0.5 * X[:, 2] - 1)))
+    if kind == "repeated":
+        X = np.tile(X, (1, 400))
+    elif kind == "heavy tails":
+        X = np.sign(X) * np.exp(3 * np.abs(X))
+    elif kind == "outliers":
+        X[rng.random(n_rows) < 0.01] *= 1e6
+    return X.astype(np.float32), np.column_stack([1 - yes, yes]), rng.random(n_rows) < yes
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind"),
+    [
+        (SGDClassifier(loss="modified_huber", random_state=0), "usual"),
+        (SGDClassifier(loss="log_loss", random_state=0), "repeated"),
+        (SGDClassifier(loss="hinge", random_state=0), "outliers"),
+        (Perceptron(random_state=0), "outliers"),
+        (LinearSVC(random_state=0), "heavy tails"),
+        (LinearDiscriminantAnalysis(), "usual"),
+        (GaussianNB(), "repeated"),
+        (BernoulliNB(), "repeated"),
+    ],
+    ids=lambda each: str(each)[:30],
+)
+def test_probabilities_rank_rows_as_well_as_the_scores_behind_them_also_after_travelling(estimator, kind):
+    public, known, _ = rows_as(kind, 1_000, 0)
+    X, _, truth = rows_as(kind, 2_000, 1)
+    server = Server(public, ("no", "yes"), 0)
+    model = fit(estimator, server, LabelledRows(known.argmax(axis=1), distributions=known))
+    scores = class_scores(model.estimator, X)
+    best = roc_auc_score(truth, scores[:, 1] - scores[:, 0])
+    sent = to_final_onnx(model, n_features=X.shape[1], n_classes=2, check_rows=public)
+    assert sent.soft
+    labels, travelled = run_with_probabilities(sent.data, X, 2)
+    says = model.predict_proba(X, 2)
+    assert travelled == pytest.approx(says, abs=1e-4)
+    assert np.array_equal(labels, model.predict(X))
+    for each in (says, says.astype(np.float32), travelled):
+        assert roc_auc_score(truth, each[:, 1]) == pytest.approx(best, abs=1e-3)
+        assert roc_auc_score(~truth, each[:, 0]) == pytest.approx(best, abs=1e-3)

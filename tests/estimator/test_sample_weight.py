@@ -1,5 +1,7 @@
 """Rows may count for more or less than others."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import sklearn
@@ -15,11 +17,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt import FedKTClassifier
-from fedkt.algorithms import FedKT
+from fedkt.algorithms import FedKT, lesson
 from fedkt.algorithms.solo import Solo
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import fit_model
+from fedkt.models.catalogue import trained_for
 from fedkt.models.ensemble import TrainingTask
 from fedkt.models.training import train_models
 from fedkt.privacy import Gaussian
@@ -128,8 +131,8 @@ def private(party_weights, voting="consistent"):
     """The lesson and the counts of a party at level L2; a noise this small lets counts through as they are."""
     algorithm = FedKT("tree", voting=voting, level="L2", noise=Gaussian(2.0), queries=20, subsets=4)
     party = Party(PUBLIC, (0, 1), 5, name="north", X=X, y=Y, weights=party_weights, noise_seed=1)
-    (lesson,) = algorithm.lessons(party, algorithm.voting.roles_for(algorithm))
-    return algorithm, party, lesson
+    (own,) = algorithm.lessons(party, algorithm.voting.roles_for(algorithm))
+    return algorithm, party, own
 
 
 def test_at_L2_a_record_of_weight_zero_moves_no_other_records_teacher():
@@ -139,6 +142,52 @@ def test_at_L2_a_record_of_weight_zero_moves_no_other_records_teacher():
     assert sum(len(each) for each in after) == 599
     for one, other in zip(before, after, strict=True):
         assert other.tolist() == [row for row in one.tolist() if row != 10]
+
+
+def heard(teacher, rows, weights, subsets):
+    """What each teacher of a party has learned and said at level L2."""
+    asked, told = lesson.train_and_ask, {}
+
+    def listening(problems, *rest, **named):
+        for place, answer in asked(problems, *rest, **named):
+            task = problems[place]
+            said = answer.encode() if isinstance(answer, str) else answer.tobytes()
+            told[task.who] = np.asarray(task.own_rows).tobytes() + task.weights.tobytes() + said
+            yield place, answer
+
+    algorithm = FedKT("tree", teacher=teacher, level="L2", noise=Gaussian(2.0), queries=20, subsets=subsets)
+    x, y = X[:rows].astype(np.float32), Y[:rows]
+    party = Party(PUBLIC.astype(np.float32), (0, 1), 5, name="north", X=x, y=y, weights=weights, noise_seed=1)
+    with mock.patch.object(lesson, "train_and_ask", listening):
+        algorithm.party_step(party, None)
+    return told
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-300, 1e300])
+@pytest.mark.parametrize(("rows", "subsets"), [(60, 4), (8, 8), (2, 4)])
+@pytest.mark.parametrize("family", ["tree", "balanced", "logistic", "mlp"])
+def test_at_L2_whatever_a_record_weighs_is_its_own_teachers_business(family, rows, subsets, weight):
+    """Also where subsets are single rows, or of one class."""
+    if family == "mlp":
+        pytest.importorskip("torch")
+    balanced = DecisionTreeClassifier(max_depth=3, class_weight="balanced")
+    teacher = trained_for(balanced if family == "balanced" else family, 2)
+    usual = np.where(np.arange(rows) % 2, 1.0, 2.0)
+    before = heard(teacher, rows, usual, subsets)
+    after = heard(teacher, rows, np.where(np.arange(rows) == 1, weight, usual), subsets)
+    assert sum(before.get(who) != after.get(who) for who in {*before, *after}) <= 1
+
+
+@pytest.mark.parametrize("family", ["tree", "logistic", "mlp"])
+def test_at_L2_one_record_of_any_weight_and_none_are_both_enough(family):
+    """Whether there is one is a record's secret, and so must be whether a run fails."""
+    if family == "mlp":
+        pytest.importorskip("torch")
+    one = (np.arange(30) == 3) * 1.0
+    assert [len(heard(trained_for(family, 2), 30, each, 3)) for each in (one, np.zeros(30))] == [1, 0]
+    model = FedKTClassifier("tree", level="L2", noise=Gaussian(1.0), queries=100, subsets=3, random_state=0)
+    model.fit(X, Y, sample_weight=np.zeros(600), parties=OWNERS, public=PUBLIC)
+    assert model.predict(PUBLIC).shape == (300,)
 
 
 def test_at_L2_a_record_counts_one_at_most_whatever_it_weighs():

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
+from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,10 +18,20 @@ from fedkt.models.base import fit_model
 from fedkt.models.catalogue import MODELS
 from fedkt.models.exchange import run_with_probabilities
 from fedkt.models.final_exchange import to_final_onnx
-from fedkt.models.reading import Calibration, Reading, class_scores, fit_calibration, scores_fit_labels
+from fedkt.models.reading import (
+    Calibration,
+    Reading,
+    by_decision,
+    class_scores,
+    fit_calibration,
+    scores_fit_labels,
+)
 
 FAMILIES = ("forest", "extra-trees", "tree", "hist-boosting", "logistic", "naive-bayes", "svm", "boosting", "lightgbm")
 SCORERS = (SVC(), LinearSVC(), RidgeClassifier(), SGDClassifier(random_state=0), Perceptron(random_state=0))
+SURE = (SGDClassifier(loss="log_loss", random_state=0), LinearDiscriminantAnalysis())
+"""Those that have probabilities too, which tell less."""
+BEHIND_A_SCALER = tuple(make_pipeline(StandardScaler(), each) for each in (SVC(), *SURE))
 
 
 def rows_of(classes, seed=0):
@@ -30,7 +42,7 @@ def rows_of(classes, seed=0):
 def calibrated(model, X, y):
     scores = class_scores(model.estimator, X)
     shares = 0.8 * np.eye(len(model.labels))[np.searchsorted(model.labels, y)] + 0.2 / len(model.labels)
-    return fit_calibration(scores, shares, logarithms=hasattr(model.estimator, "predict_proba"))
+    return fit_calibration(scores, shares, logarithms=not by_decision(model.estimator))
 
 
 def test_a_calibration_finds_the_slope_and_offsets_that_made_the_shares():
@@ -68,7 +80,7 @@ def test_a_probability_of_nothing_does_not_flatten_all_others():
     says = np.where(rng.random(1_000) < 0.02, 0.0, p)
     scores = np.log(np.maximum(np.column_stack([1 - says, says]), 1e-30))
     found = fit_calibration(scores, np.column_stack([1 - p, p]), logarithms=True)
-    assert found.floor == 1e-3
+    assert found.knee == pytest.approx(np.log(1_000))
     assert 0.5 < found.slope < 1.2
 
 
@@ -113,11 +125,13 @@ def test_a_reading_travels(name, factors, classes):
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize("estimator", [*SCORERS, make_pipeline(StandardScaler(), SVC())], ids=lambda e: str(e)[:30])
-def test_a_decision_function_becomes_probabilities_that_travel(estimator, classes):
+@pytest.mark.parametrize("estimator", [*SCORERS, *SURE, *BEHIND_A_SCALER], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("factors", [False, True])
+def test_a_decision_function_becomes_probabilities_that_travel(estimator, classes, factors):
     X, y = rows_of(classes)
     model = fit_model(estimator, X, y, rng=np.random.default_rng(0))
-    check_travels(replace(model, reading=Reading(calibrated(model, X, y))), X, classes)
+    reading = Reading(calibrated(model, X, y), 1.0 + np.arange(classes) if factors else None)
+    check_travels(replace(model, reading=reading), X, classes)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +141,45 @@ def test_factors_alone_travel(estimator):
     X, y = rows_of(3)
     model = fit_model(estimator, X, y, rng=np.random.default_rng(0))
     check_travels(replace(model, reading=Reading(factors=np.array([1.0, 2.0, 0.5]))), X, 3)
+
+
+@pytest.mark.parametrize("knee", [np.inf, 3.0])
+def test_scores_of_any_size_keep_their_order_in_32_bits(knee):
+    scores = 10.0 ** np.arange(-3, 31, 2)
+    found = Calibration(2.0, np.array([0.1, -0.1]), knee)
+    for values in (scores, -scores):
+        says = found.probabilities(np.column_stack([np.zeros(len(scores)), values])).astype(np.float32)
+        assert (np.diff(says[:, 1]) * np.sign(values[0]) > 0).all()
+        assert (np.diff(says[:, 0]) * np.sign(values[0]) < 0).all()
+
+
+def test_probabilities_that_32_bits_hold_are_those_of_the_softmax():
+    logits = np.clip(np.random.default_rng(0).normal(scale=3, size=(500, 4)), -5, 5)
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert expected.min() < 1e-4
+    assert Calibration(1.0, np.zeros(4)).probabilities(logits) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e15, 1e30])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("knee", [np.inf, 2.0])
+def test_huge_scores_travel_with_their_order(size, classes, knee):
+    X, y = rows_of(classes)
+    model = fit_model(LinearSVC(), X, y, rng=np.random.default_rng(0))
+    model.estimator.coef_ *= size
+    model.estimator.intercept_ *= size
+    read = replace(model, reading=Reading(Calibration(1.0, np.zeros(classes), knee)))
+    sent = to_final_onnx(read, n_features=6, n_classes=classes, check_rows=X)
+    _, says = run_with_probabilities(sent.data, X, classes)
+    assert says == pytest.approx(read.predict_proba(X, classes), abs=1e-4)
+    if classes == 2:
+        raw = model.estimator.decision_function(X)
+        order = np.argsort(raw)
+        assert (np.diff(says[order, 1]) >= 0).all()
+        assert (np.diff(says[order, 0]) <= 0).all()
+        # 32 bits next to 1 tell scores of 1e30 apart that differ by a fifth.
+        assert roc_auc_score(y, says[:, 1]) == pytest.approx(roc_auc_score(y, raw), abs=5e-3)
+        assert roc_auc_score(1 - y, says[:, 0]) == pytest.approx(roc_auc_score(y, raw), abs=5e-3)
 
 
 def check_travels(model, X, n_classes):

@@ -23,6 +23,7 @@ from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_hes
 from fedkt.models.reading import (
     Calibration,
     Reading,
+    by_decision,
     class_scores,
     cross_entropy,
     fit_calibration,
@@ -116,8 +117,8 @@ class FinalLesson:
         Then it knows less than the classes' shares, even of rows that it has learned, or mostly names other classes.
         """
         known = normalise_rows(self.distributions[:, model.labels])
-        found = fit_calibration(scores, known, logarithms=hasattr(model.estimator, "predict_proba"))
-        own = found.probabilities(class_scores(model.estimator, self.task.own_rows, found.floor))
+        found = fit_calibration(scores, known, logarithms=not by_decision(model.estimator))
+        own = found.probabilities(class_scores(model.estimator, self.task.own_rows))
         shares = np.broadcast_to(known.mean(axis=0), known.shape)
         alike = np.mean(model.labels[own.argmax(axis=1)] == model.predict(self.task.own_rows))
         return None if cross_entropy(own, known) > cross_entropy(shares, known) or alike < HALF else found

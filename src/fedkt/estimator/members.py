@@ -38,8 +38,11 @@ class PrivateRows:
         )
 
 
-def row_weights_of(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64] | None:
-    """How much each row counts, None for all the same; a single number stands for every row."""
+def row_weights_of(sample_weight: ArrayLike | None, n_rows: int, *, level: str) -> NDArray[np.float64] | None:
+    """How much each row counts, None for all the same; a single number stands for every row.
+
+    Only where no record is protected must one of them count: at level L2 whether it does is the last one's secret.
+    """
     if sample_weight is None:
         return None
     try:
@@ -48,7 +51,7 @@ def row_weights_of(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.f
         raise DataError(f"sample_weight has to be numbers: {reason}") from reason
     weights = np.full(n_rows, weights) if weights.ndim == 0 else weights
     check_row_weights(weights, n_rows, "sample_weight")
-    if not weights.any():
+    if level != "L2" and not weights.any():
         raise DataError("sample_weight is zero for every row: there is nothing to learn from.")
     return weights
 
@@ -69,7 +72,7 @@ def private_rows(
     At level L2 rows of weight 0 stay for now, so that nobody else's place depends on them (see `Lesson`), and what is
     usual does not depend on them either.
     """
-    weights = row_weights_of(sample_weight, count_rows(X))
+    weights = row_weights_of(sample_weight, count_rows(X), level=level)
     classes, codes = class_codes(X, y, class_labels)
     if weights is not None and level != "L2" and not weights.all():
         # Before anything else is drawn or dealt: the same as if these rows had not been given.

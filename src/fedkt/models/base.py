@@ -138,9 +138,9 @@ def fit_model(
     labels, local = np.unique(codes, return_inverse=True)
     n_features = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
     own = with_local_class_weights(untrained_copy(estimator, rng), codes, weights)
-    params = {**(fit_params or {}), **row_weights_for_fit(own, weights)}
     if len(labels) == 1:
         return FittedModel(None, labels, n_features)
+    params = {**(fit_params or {}), **row_weights_for_fit(own, weights)}
     try:
         # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
         with one_thread(), config_context(**({} if weights is None else {"enable_metadata_routing": False})):

@@ -28,7 +28,7 @@ MODELS: dict[str, Family] = {
         networks.CNN,
     )
 }
-OTHERS = (sklearn_boosting.GRADIENT_BOOSTING, catboost.CATBOOST, plain.NEIGHBOURS, networks.NETWORK)
+OTHERS = (sklearn_boosting.GRADIENT_BOOSTING, catboost.CATBOOST, plain.LINEAR, plain.NEIGHBOURS, networks.NETWORK)
 """Families without a name, known by the estimators that users bring."""
 
 

@@ -31,7 +31,7 @@ from fedkt.models.graphs import (
     library_code,
 )
 from fedkt.models.onnx_rules import OPSETS, Limits, check_graph
-from fedkt.models.reading import Reading
+from fedkt.models.reading import Reading, by_decision, last_step
 from fedkt.models.reading_graph import add_reading
 
 if TYPE_CHECKING:
@@ -239,7 +239,8 @@ def graph_bytes(
 def _scores(estimator: Any, proto: Any, *, decision: bool) -> LabelScores:
     """Where the numbers behind the label stand in a converted graph, or a ModelError where there are none."""
     last = _last_step(estimator)
-    own_scores = family_of(last).scores
+    family = family_of(last)
+    own_scores = family.scores
     if own_scores is not None:
         return own_scores(last)
     if (forest := tree_graphs.forest_of(last)) is not None:
@@ -247,11 +248,20 @@ def _scores(estimator: Any, proto: Any, *, decision: bool) -> LabelScores:
     if len(proto.graph.output) < 2 or not (decision or hasattr(estimator, "predict_proba")):
         raise ModelError("it does not say how sure it is.")
     name, width = proto.graph.output[1].name, len(estimator.classes_)
-    if hasattr(estimator, "predict_proba"):
-        return LabelScores(name, width, "sum")
+    if not (decision and by_decision(estimator)):
+        logarithms = log_source(proto, name) if decision and family.scale == "logarithm" else None
+        return LabelScores(name, width, "sum") if logarithms is None else LabelScores(logarithms, width, "logarithm")
     # Of two classes there is one column, or two of which one is the other's opposite; support vectors have it first.
     first = any(node.op_type == "SVMClassifier" for node in proto.graph.node)
     return LabelScores(name, width, "decision", column=0 if first else -1)
+
+
+def log_source(proto: Any, name: str) -> str:
+    """What the probabilities of this name are the exponential of."""
+    for node in proto.graph.node:
+        if node.op_type == "Exp" and name in node.output:
+            return str(node.input[0])
+    raise ModelError("the logarithms of its probabilities are not in its graph.")
 
 
 def with_link(scores: LabelScores) -> LabelScores:
@@ -279,15 +289,19 @@ def _proto(estimator: Any, n_features: int, *, double: bool, scores: bool = Fals
             # The steps before are the converter's, the classifier's graph is ours: faster, and exact on ties.
             return join_graphs(_convert(estimator[:-1], n_features, double=double), own)
     # Probabilities as a table; by default they are wrapped into dictionaries.
-    plain = {"zipmap": False}
-    if scores and not hasattr(estimator, "predict_proba"):
+    plain: dict[Any, Any] = {"zipmap": False}
+    if scores and by_decision(estimator):
+        if hasattr(estimator, "predict_proba"):
+            # By its identity, or the end of a pipeline would not hear of it.
+            raw = {id(last_step(estimator)): {**plain, "raw_scores": True}}
+            return _convert(estimator, n_features, double=double, options=raw)
         with suppress(LibraryFailure):
             return _convert(estimator, n_features, double=double, options=plain)
     options = plain if hasattr(estimator, "predict_proba") else None
     return _convert(estimator, n_features, double=double, options=options)
 
 
-def _convert(steps: Any, n_features: int, *, double: bool, options: dict[str, Any] | None = None) -> Any:
+def _convert(steps: Any, n_features: int, *, double: bool, options: dict[Any, Any] | None = None) -> Any:
     """What skl2onnx makes of an estimator, or of the steps before one."""
     from skl2onnx import to_onnx as convert
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType

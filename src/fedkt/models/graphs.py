@@ -59,7 +59,8 @@ class LabelScores:
     width: int
     """Its columns; one more than there are classes where the last one means nothing."""
     link: str
-    """"softmax"; "sum": the numbers of a row add up to `total`; or "decision": they are no probabilities at all."""
+    """"softmax"; "sum": the numbers of a row add up to `total`; "logarithm": they are those of probabilities; or
+    "decision": they are no probabilities at all."""
     total: float = 1.0
     column: int = -1
     """Of a decision function between two classes: the column in which the second one has the larger numbers."""

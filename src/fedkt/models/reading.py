@@ -2,8 +2,9 @@
 
 What a classifier scores (how probable it finds a class, or how far from a boundary a row lies) orders rows well and may
 still be far from how often it is right. Calibration sets that right with one slope for all classes and an offset for
-each, found on rows whose distributions are known. A label may be moved towards a class by a factor; probabilities stay
-as they are.
+each, found on rows whose distributions are known. Scores far beyond the usual ones, and probabilities beyond what 32
+bits tell apart from 1, are drawn together, but not into one: the order of the rows is a model's best part. A label may
+be moved towards a class by a factor; probabilities stay as they are.
 """
 
 from __future__ import annotations
@@ -15,15 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
+from fedkt.models.catalogue import family_of
 
 Table = NDArray[np.float64]
 
-FLOORS = (1e-30, 1e-6, 1e-3)
-"""What smaller probabilities count as: whichever suits a model best.
-
-Naive Bayes means its tiny ones, and float32, in which models travel, has few smaller than the first. An average of few
-trees or neighbours says 0 where it only has not seen a class.
-"""
+LEAST = 1e-30
+"""What smaller probabilities count as: float32, in which models travel, has few smaller ones."""
+FLOORS = (1e-6, 1e-3)
+"""Below which probabilities may differ by their order only. An average of few trees or neighbours says 0 where it only
+has not seen a class; naive Bayes means its tiny ones."""
+USUAL = (10.0, 3.0)
+"""Beyond how many times the middle value of a decision function it may tell rows apart by their order only. A column
+that has not been scaled makes it a million times larger on some rows."""
+LARGEST = 1e37
+"""Of scores; float32 has few larger ones."""
+BEND = 0.02
+"""Scores beyond a knee grow as slowly as the logarithm does, in units of this part of the knee."""
+SUREST, TAIL = 10.0, 0.02
+"""How many times less probable than the likeliest class the others together may be, as a logarithm, before it is their
+order only that counts, and the unit by which it does: 1e37 comes to 12, and float32 ends next to 1 at 16."""
 FLATTEST, STEEPEST = 0.02, 1e4
 """The least and the largest slope, for scores that are about 1 apart. The least one hardly tells classes apart, but
 keeps the order of the rows."""
@@ -41,12 +52,13 @@ class Calibration:
     slope: float
     offsets: Table
     """One for each class that the model tells apart."""
-    floor: float = FLOORS[0]
-    """Below it probabilities are not told apart where their logarithms are the scores."""
+    knee: float = np.inf
+    """Beyond it scores say no more than their order."""
 
     def probabilities(self, scores: Table) -> Table:
         """The probability of each class, for rows of scores."""
-        return softmax(self.slope * scores + self.offsets)
+        logits = np.clip(self.slope * bend(scores, self.knee), -LARGEST, LARGEST)
+        return soft_limit(logits + self.offsets)
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class Reading:
             # On rows far from all it knows, naive Bayes in float32 is sure of several classes at once.
             twice = (total > 1 + ROUNDING) & (own.max(axis=1, keepdims=True, initial=0.0) <= 1 + ROUNDING)
             return np.where(twice, own / np.where(twice, total, 1.0), own)
-        return self.calibration.probabilities(class_scores(estimator, X, self.calibration.floor))
+        return self.calibration.probabilities(class_scores(estimator, X))
 
     def labels(self, estimator: Any, X: Any) -> NDArray[Any]:
         """The label of each row, as the estimator calls it."""
@@ -80,6 +92,27 @@ def softmax(logits: Table) -> Table:
     """Each row as a distribution."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def soft_limit(logits: Table) -> Table:
+    """The softmax of logits, with no class so probable that float32 could not tell a still more probable one apart."""
+    below = logits - logits.max(axis=1, keepdims=True)
+    most = least_logit(logits.shape[1])
+    return softmax(np.maximum(below, -most) - TAIL * np.log1p(np.maximum(-below - most, 0) / TAIL))
+
+
+def least_logit(n_classes: int) -> float:
+    """How far a class may lie below the likeliest one before it is drawn nearer; all the others together count."""
+    return SUREST + float(np.log(max(n_classes - 1, 1)))
+
+
+def bend(scores: Table, knee: float) -> Table:
+    """The scores, those beyond the knee drawn near to it in their order."""
+    if not np.isfinite(knee):
+        return scores
+    inside = np.clip(scores, -knee, knee)
+    outside, width = scores - inside, BEND * knee
+    return np.asarray(inside + np.sign(outside) * width * np.log1p(np.abs(outside) / width))
 
 
 def has_scores(estimator: Any) -> bool:
@@ -100,14 +133,25 @@ def last_step(estimator: Any) -> Any:
     return last_step(estimator.steps[-1][1]) if type(estimator).__name__ == "Pipeline" else estimator
 
 
-def class_scores(estimator: Any, X: Any, floor: float = FLOORS[0]) -> Table:
+def by_decision(estimator: Any) -> bool:
+    """Whether its scores are a decision function's: where it has no probabilities, or they hide the scores' order."""
+    if not hasattr(estimator, "predict_proba"):
+        return True
+    return family_of(estimator).scale == "decision" and hasattr(estimator, "decision_function")
+
+
+def class_scores(estimator: Any, X: Any) -> Table:
     """A score for each class and row: the logarithm of its probability, or its value of the decision function."""
-    if hasattr(estimator, "predict_proba"):
-        return np.asarray(np.log(np.maximum(np.asarray(estimator.predict_proba(X), dtype=np.float64), floor)))
-    if not hasattr(estimator, "decision_function"):
-        raise ModelError(f"{type(estimator).__name__} only names a class.")
-    values = np.asarray(estimator.decision_function(X), dtype=np.float64)
-    return np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
+    if by_decision(estimator):
+        if not hasattr(estimator, "decision_function"):
+            raise ModelError(f"{type(estimator).__name__} only names a class.")
+        values = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        scores = np.column_stack([np.zeros(len(values)), values]) if values.ndim == 1 else values
+    elif family_of(estimator).scale == "logarithm":
+        scores = np.asarray(estimator.predict_log_proba(X), dtype=np.float64)
+    else:
+        scores = np.log(np.maximum(np.asarray(estimator.predict_proba(X), dtype=np.float64), LEAST))
+    return np.asarray(np.clip(scores, -LARGEST, LARGEST))
 
 
 def scores_fit_labels(scores: Table, labels: NDArray[np.int64], n_classes: int) -> bool:
@@ -120,17 +164,23 @@ def scores_fit_labels(scores: Table, labels: NDArray[np.int64], n_classes: int) 
 def fit_calibration(scores: Table, shares: Table, *, logarithms: bool) -> Calibration:
     """The calibration under which `shares`, a distribution for each row of scores, are likeliest.
 
-    Where the scores are `logarithms` of probabilities, the best floor is chosen as well.
+    Whether there is a knee, and where, is chosen as well: for `logarithms` of probabilities at a floor, else at some
+    times the usual score.
     """
-    floors = FLOORS if logarithms else FLOORS[:1]
-    tries = [fit_slope(np.maximum(scores, np.log(floor)) if logarithms else scores, shares) for floor in floors]
-    (_, slope, offsets), floor = min(zip(tries, floors, strict=True), key=lambda each: each[0][0])
-    return Calibration(slope, offsets, floor)
+    if logarithms:
+        knees = [-float(np.log(floor)) for floor in FLOORS]
+    else:
+        apart = np.abs(scores - scores.mean(axis=1, keepdims=True))
+        knees = [float(times * np.median(apart[apart > 0])) for times in USUAL if apart.any()]
+    # The first of equals: scores stay as they are where a knee changes none.
+    tries = [(fit_slope(bend(scores, knee), shares), knee) for knee in (np.inf, *knees)]
+    (_, slope, offsets), knee = min(tries, key=lambda each: each[0][0])
+    return Calibration(slope, offsets, knee)
 
 
 def cross_entropy(probabilities: Table, shares: Table) -> float:
     """How surprising the shares are to whoever holds these probabilities, a row in the mean."""
-    return float(-(shares * np.log(np.maximum(probabilities, FLOORS[0]))).sum(axis=1).mean())
+    return float(-(shares * np.log(np.maximum(probabilities, LEAST))).sum(axis=1).mean())
 
 
 def fit_slope(scores: Table, shares: Table) -> tuple[float, float, Table]:

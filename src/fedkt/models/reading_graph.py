@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.models.graphs import LabelScores, initialisers
-from fedkt.models.reading import Calibration, Reading
+from fedkt.models.reading import BEND, LARGEST, LEAST, TAIL, Calibration, Reading, least_logit
 
 
 def add_reading(proto: Any, scores: LabelScores, labels: Sequence[int], n_classes: int, *, reading: Reading) -> None:
@@ -56,42 +57,82 @@ def _own_probability(scores: LabelScores, n_local: int) -> tuple[list[Any], dict
     return nodes, {"choice": choice}
 
 
-Step = tuple[str, list[str], dict[str, Any]]
-"""An operator, its inputs and its attributes."""
+@dataclass
+class Steps:
+    """Nodes and tables as they are put together; what a node gives has a name of its own."""
+
+    nodes: list[Any] = field(default_factory=list)
+    tables: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def node(self, operator: str, *inputs: str, to: str = "", **options: Any) -> str:
+        """What a further node of these inputs is called."""
+        from onnx import helper
+
+        name = to or f"step{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [name], **options))
+        return name
+
+    def table(self, name: str, values: Any, kind: Any = np.float32) -> str:
+        """The name of a table that nodes read."""
+        self.tables[name] = np.asarray(values, dtype=kind)
+        return name
 
 
 def _calibrated_probability(
     scores: LabelScores, n_local: int, calibration: Calibration
 ) -> tuple[list[Any], dict[str, NDArray[Any]]]:
     """Nodes from `score` to the calibrated `local_probability` of the model's classes, and their tables."""
-    from onnx import helper
+    steps = Steps()
+    least, most = (steps.table(name, each) for name, each in (("least", -LARGEST), ("most", LARGEST)))
+    source, choice = _score_of_class(steps, scores, n_local)
+    source = steps.node("Clip", source, least, most)
+    if np.isfinite(calibration.knee):
+        source = _bent(steps, source, calibration.knee)
+    source = steps.node("MatMul", source, steps.table("slope", choice * np.float32(calibration.slope)))
+    # Infinities would be subtracted from one another.
+    source = steps.node("Clip", source, least, most)
+    source = steps.node("Add", source, steps.table("offsets", calibration.offsets))
+    steps.node("Softmax", _limited(steps, source, n_local), to="local_probability", axis=1)
+    return steps.nodes, steps.tables
 
-    choice = np.eye(scores.width, n_local, dtype=np.float32)
-    floor, slope = np.float32(calibration.floor), np.float32(calibration.slope)
-    tables: dict[str, NDArray[Any]] = {"offsets": calibration.offsets.astype(np.float32)}
-    steps: list[Step]
+
+def _score_of_class(steps: Steps, scores: LabelScores, n_local: int) -> tuple[str, NDArray[Any]]:
+    """The scores as `class_scores` has them, and which of their columns is which class's."""
     if scores.link == "decision" and n_local == 2:
-        steps = [("Gather", ["score", "column"], {"axis": 1})]
-        choice = np.array([[0.0, 1.0]], np.float32)
-        tables["column"] = np.array([scores.column], np.int64)
-    elif scores.link == "decision":
-        steps = [("Identity", ["score"], {})]
-    elif scores.link == "sum":
-        steps = [("Mul", ["score", "share"], {}), ("Clip", ["", "floor"], {}), ("Log", [""], {})]
-        tables |= {"share": np.array([1.0 / scores.total], np.float32), "floor": np.array(floor, np.float32)}
-    else:
-        steps = [("MatMul", ["score", "choice"], {}), ("LogSoftmax", [""], {"axis": 1}), ("Clip", ["", "floor"], {})]
-        tables |= {"choice": choice, "floor": np.array(np.log(floor), np.float32)}
-        choice = np.eye(n_local, dtype=np.float32)
-    tables["slope"] = (choice * slope).astype(np.float32)
-    steps += [("MatMul", ["", "slope"], {}), ("Add", ["", "offsets"], {}), ("Softmax", [""], {"axis": 1})]
-    nodes = []
-    for number, (operator, (first, *more), options) in enumerate(steps):
-        # A step without a source of its own goes on with what the last one gave.
-        source = first or f"step{number - 1}"
-        target = "local_probability" if number == len(steps) - 1 else f"step{number}"
-        nodes.append(helper.make_node(operator, [source, *more], [target], **options))
-    return nodes, tables
+        column = steps.table("column", [scores.column], np.int64)
+        return steps.node("Gather", "score", column, axis=1), np.array([[0.0, 1.0]])
+    if scores.link in ("decision", "logarithm"):
+        return "score", np.eye(n_local)
+    if scores.link == "sum":
+        share = steps.node("Mul", "score", steps.table("share", [1.0 / scores.total]))
+        return steps.node("Log", steps.node("Clip", share, steps.table("floor", LEAST))), np.eye(scores.width, n_local)
+    choice = steps.table("choice", np.eye(scores.width, n_local))
+    logarithm = steps.node("LogSoftmax", steps.node("MatMul", "score", choice), axis=1)
+    return steps.node("Clip", logarithm, steps.table("floor", np.log(LEAST))), np.eye(n_local)
+
+
+def _bent(steps: Steps, source: str, knee: float) -> str:
+    """`reading.bend`, of which log(width + a) - log(width + b) is a form that float32 holds."""
+    width = steps.table("width", BEND * knee)
+    inside = steps.node("Clip", source, steps.table("knee_below", -knee), steps.table("knee", knee))
+    outside = steps.node("Sub", source, inside)
+    more, less = (
+        steps.node("Log", steps.node("Add", steps.node("Relu", each), width))
+        for each in (outside, steps.node("Neg", outside))
+    )
+    return steps.node("Add", inside, steps.node("Mul", steps.node("Sub", more, less), width))
+
+
+def _limited(steps: Steps, logits: str, n_local: int) -> str:
+    """What `reading.soft_limit` takes the softmax of."""
+    lowest = least_logit(n_local)
+    below = steps.node("Sub", logits, steps.node("ReduceMax", logits, axes=[1], keepdims=1))
+    inside = steps.node("Clip", below, steps.table("lowest", -lowest))
+    # As far as it lies below the lowest, and 0 for all others.
+    beyond = steps.node("Sub", inside, below)
+    tail = steps.table("tail", TAIL)
+    grown = steps.node("Sub", steps.node("Log", steps.node("Add", beyond, tail)), steps.table("tail_log", np.log(TAIL)))
+    return steps.node("Sub", inside, steps.node("Mul", grown, tail))
 
 
 def _drop_label(proto: Any) -> None:

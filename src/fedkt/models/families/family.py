@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fedkt.errors import ConfigurationError
 
@@ -66,6 +66,11 @@ class Family:
     """
     hesitant: bool = False
     """Whether it is an average of models that differ, which is never quite sure, with or without reason."""
+    scale: Literal["probability", "logarithm", "decision"] = "probability"
+    """By what it tells rows apart that it is sure of: its probabilities, their logarithms, or its decision function.
+
+    Where not by probabilities, these are 0 and 1 on many rows whose order is known.
+    """
     row_weight: float | None = None
     """What a row weighs in all where it stands under several labels; None where it cannot learn such rows.
 

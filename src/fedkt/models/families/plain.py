@@ -39,7 +39,11 @@ NAIVE_BAYES = Family(
     "Gaussian naive Bayes.",
     later("sklearn.naive_bayes:GaussianNB"),
     classes=("GaussianNB", "BernoulliNB", "MultinomialNB", "ComplementNB"),
+    scale="logarithm",
     row_weight=1.0,
     class_weights={"priors": None, "class_prior": None, "fit_prior": True},
 )
 NEIGHBOURS = Family(classes=("KNeighborsClassifier",), graph=later("fedkt.models.graphs:neighbours_graph"))
+LINEAR = Family(
+    classes=("SGDClassifier", "LinearDiscriminantAnalysis"), scale="decision", class_weights={"class_weight": None}
+)

@@ -15,39 +15,38 @@ from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.grid import Grid
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
-from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_alarms, run_verdicts
+from fedkt.lab.quality_summary import (
+    COLUMNS,
+    IN_POINTS,
+    difference_summary,
+    member_verdicts,
+    quality_summary,
+    run_alarms,
+    run_verdicts,
+)
 from fedkt.lab.quality_tables import calibration_grid, class_grid, confusion_grid, figures_grid
-from fedkt.lab.results import less_first, summarise
+from fedkt.lab.results import by_algorithm, summarise
 from fedkt.lab.runner import data_dependent, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.lab.tables import difference, reach_table, traffic_table
+from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
-from fedkt.lab.words import human_bytes, points, points_with_spread
+from fedkt.lab.words import distinct, human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
 from fedkt.quality import Quality
 from fedkt.quality.words import threshold_advice
-from fedkt.report import Report, plain_notes, protects_parties, weights_in_words
+from fedkt.report import Report, figure_of, plain_notes, protects_parties, weights_in_words
 
 
 def print_reports(reports: Sequence[Report]) -> None:
     """One row a run, and what was noted."""
     first = reports[0]
     title = f"{first.dataset}: {first.parties} parties, {first.partition} partition, seed {first.seed}"
-    head = ["algorithm", "model", "accuracy %", "balanced %", "labels %", "ε", "sent", "seconds"]
-    lines = [
-        [
-            report.algorithm,
-            report.model,
-            points(report.accuracy),
-            points(report.balanced_accuracy),
-            points(report.label_accuracy),
-            *cost_cells(report.epsilon, report.bytes_sent, report.seconds),
-        ]
-        for report in reports
-    ]
     print_attention(reports)
-    print_grid(Grid(head, lines, title, words=("model",)))
-    print_run_quality(reports)
+    if len(reports) > 1 or first.quality is None:
+        print_grid(quality_summary(reports, title=title))
+        print_below(cost_grid(reports))
+    else:
+        print_run(first, title)
     for report in reports:
         if "unlabelled" in report.votes:
             stdout.print(
@@ -72,12 +71,13 @@ def print_attention(reports: Sequence[Report]) -> None:
         stdout.say(f"With a final model that `fedkt server` has written: {advice}")
 
 
-def print_run_quality(reports: Sequence[Report]) -> None:
-    """Everything about the quality of a single run; of several, their main figures side by side."""
-    if len(reports) > 1 or reports[0].quality is None:
-        print_below(quality_summary(reports))
-        return
-    quality = Quality.from_dict(reports[0].quality)
+def print_run(report: Report, title: str) -> None:
+    """A single run on one line, and everything about the quality of its final model, with intervals."""
+    quality = Quality.from_dict(report.quality)
+    figures = [points(figure_of(report, figure)) for figure in IN_POINTS]
+    cost = cost_grid([report])
+    head = ["algorithm", *(COLUMNS[figure] for figure in IN_POINTS), *cost.head[1:]]
+    print_grid(Grid(head, [[report.algorithm, *figures, *cost.lines[0][1:]]], title, words=cost.words))
     for grid in (figures_grid(quality), class_grid(quality), confusion_grid(quality), calibration_grid(quality)):
         print_below(grid)
     stdout.print()
@@ -120,22 +120,12 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     title = f"{first.dataset}: {first.parties} parties, {first.partition} partition, model {first.model}, " + (
         f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f"seed {seeds[0]}"
     )
-    head = ["algorithm", "accuracy %", "balanced %", "labels %", "ε", "sent", "seconds"]
-    lines = [
-        [
-            summary.algorithm,
-            points_with_spread(summary.accuracy, len(summary.seeds) > 1),
-            points_with_spread(summary.balanced_accuracy, len(summary.seeds) > 1),
-            points_with_spread(summary.label_accuracy, len(summary.seeds) > 1),
-            *cost_cells(summary.epsilon, summary.bytes_sent, summary.seconds),
-        ]
-        for summary in summarise(reports)
-    ]
-    lines += [[algorithm, *["–"] * (len(head) - 1)] for algorithm in unsuited]
+    figures = quality_summary(reports, title=title)
+    empty = [[algorithm, *["–"] * len(COLUMNS)] for algorithm in unsuited]
     print_attention(reports)
-    print_grid(Grid(head, lines, title))
-    print_differences(reports)
-    print_below(quality_summary(reports))
+    print_grid(replace(figures, lines=[*figures.lines, *empty]))
+    print_below(cost_grid(reports))
+    print_below(difference_summary(reports))
     print_below(reach_table(reports))
     print_traffic(reports)
     print_data(first)
@@ -147,16 +137,26 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     print_notes(private)
 
 
-def cost_cells(epsilon: float | None, bytes_sent: float | None, seconds: float) -> list[str]:
-    """What a run costs: privacy, bytes and time."""
-    return ["∞" if epsilon is None else rounded_up(epsilon), human_bytes(bytes_sent), f"{seconds:.1f}"]
+def cost_grid(reports: Sequence[Report]) -> Grid:
+    """What each algorithm took, and how right the labels were that it learned from."""
+    lines = [
+        [
+            summary.algorithm,
+            model,
+            points_with_spread(summary.label_accuracy, len(summary.seeds) > 1),
+            "∞" if summary.epsilon is None else rounded_up(summary.epsilon),
+            human_bytes(summary.bytes_sent),
+            f"{summary.seconds:.1f}",
+        ]
+        for summary, model in zip(summarise(reports), models_of(reports), strict=True)
+    ]
+    caption = "Labels: the public rows that were labelled right."
+    return Grid(["algorithm", "model", "labels %", "ε", "sent", "seconds"], lines, "", caption, words=("model",))
 
 
-def print_differences(reports: Sequence[Report]) -> None:
-    """How far algorithms lie from the first one seed by seed, where there are several: their spreads do not tell."""
-    first, apart = less_first(reports)
-    lines = [[name, str(difference(each))] for name, each in apart.items() if len(each) > 1]
-    print_below(Grid(["algorithm", "difference"], lines, f"Less {first} on the same seeds, in points"))
+def models_of(reports: Sequence[Report]) -> list[str]:
+    """The model of each algorithm."""
+    return [distinct(run.model for run in runs) for runs in by_algorithm(reports).values()]
 
 
 def print_traffic(reports: Sequence[Report]) -> None:

@@ -85,7 +85,7 @@ def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
         "headline": [*attention[:MOST_ATTENTION], *headline(first, scores, measured)],
         "attention": attention[MOST_ATTENTION:],
         "warning": bool(attention),
-        "quality_table": with_capitals(quality_summary(measured, name_of)),
+        "quality_table": with_capitals(quality_summary(measured, name_of, title="Is it good enough?")),
         "quality": lead_quality(scores, measured, f"c{number}"),
         "table": summary_table(reports),
         "bars": accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",

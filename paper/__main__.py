@@ -53,8 +53,8 @@ def list_experiments(folder: Folder = HERE, quick: Quick = False, as_json: optio
 
       python -m paper list
     """
-    from fedkt.cli.output import print_json, stdout
-    from fedkt.cli.tables import as_rich
+    from fedkt.cli.grids import print_grid
+    from fedkt.cli.output import print_json
     from fedkt.lab.grid import Grid
     from paper.work import overview
     from paper.workplace import Workplace
@@ -74,7 +74,7 @@ def list_experiments(folder: Folder = HERE, quick: Quick = False, as_json: optio
         for each in entries
     ]
     head = ["name", "what", "in the paper", "runs made", "hours so far"]
-    stdout.print(as_rich(Grid(head, lines, words=("what", "in the paper")), wrap=True))
+    print_grid(Grid(head, lines, words=("what", "in the paper")))
 
 
 @app.command()
@@ -155,14 +155,12 @@ def report(
 
 def print_results(table: ResultTable) -> None:
     """Ours in each cell with the paper's number under it; then differences seed by seed, and bytes."""
+    from fedkt.cli.grids import print_grid
     from fedkt.cli.output import stdout
-    from fedkt.cli.tables import as_rich
     from paper.comparison import comparison_table, tables_beside
 
     for grid in (comparison_table(table), *tables_beside(table)):
-        stdout.print(as_rich(grid, colours=COLOURS, wrap=True))
-        if grid.caption:
-            stdout.print(grid.caption, highlight=False, soft_wrap=True)
+        print_grid(grid, colours=COLOURS)
         stdout.print()
 
 

@@ -76,13 +76,7 @@ def seed_range(text: str) -> Sequence[int]:
 
 def study(data: Dataset, n_parties: int, family: str, seed: int, epsilon: float | None) -> dict[str, Any]:
     """The figures of every model of one family on one table."""
-    setting = Setting(
-        data.name,
-        parties=n_parties,
-        partition="dirichlet" if data.groups is None else "column",
-        seed=seed,
-    )
-    parties = assemble(setting, data, draw_parties(setting, data))
+    parties = parties_of(data, n_parties, seed)
     found: dict[str, Any] = {}
     if epsilon is None:
         found |= rivals(data, parties, family, seed)
@@ -93,6 +87,13 @@ def study(data: Dataset, n_parties: int, family: str, seed: int, epsilon: float 
         except UnsuitedModel as reason:
             found[voting] = {"unsuited": str(reason)}
     return found
+
+
+def parties_of(data: Dataset, n_parties: int, seed: int) -> list[Party]:
+    """The parties of a seed: those of the table, or drawn."""
+    partition = "dirichlet" if data.groups is None else "column"
+    setting = Setting(data.name, parties=n_parties, partition=partition, seed=seed)
+    return assemble(setting, data, draw_parties(setting, data))
 
 
 def privacy(data: Dataset, family: str, voting: str, epsilon: float | None) -> dict[str, Any]:

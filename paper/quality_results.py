@@ -171,3 +171,39 @@ def seeds_in_words(cells: Sequence[Cell]) -> str:
     """How many seeds the cells have."""
     counts = {len(each.after["accuracy"]) for each in cells}
     return f"{min(counts)} seeds" if len(counts) == 1 else f"{min(counts)} to {max(counts)} seeds"
+
+
+def rules_table(path: Path) -> Grid:
+    """What final models of each rule of `hesitant_students.py` reach, mean over tables, families and seeds."""
+    entries = read_lines(path)
+    rules = [name for name, value in entries[0].items() if isinstance(value, dict)]
+    lines = [[rule, *(number(mean(column(entries, rule, figure))) for figure in FIGURES)] for rule in rules]
+    seeds = sorted({each["seed"] for each in entries})
+    tables = len({each["table"] for each in entries})
+    caption = f"Means over {len(entries)} runs: {tables} tables, both families, seeds {seeds[0]} to {seeds[-1]}."
+    return Grid(["a final model learns", *(WORDS[figure] for figure in FIGURES)], lines, caption=caption)
+
+
+def column(entries: Sequence[dict[str, Any]], rule: str, figure: str) -> list[float]:
+    """A figure of one rule in every run that has it."""
+    return [each[rule][figure] for each in entries if each[rule][figure] is not None]
+
+
+def copying_table(path: Path) -> Grid:
+    """What `copying.py` found, mean over seeds: what the votes know, and what the families copy."""
+    entries = read_lines(path)
+    names = list(dict.fromkeys(key for each in entries for key, value in each.items() if is_area(key, value)))
+    by_cell: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for each in entries:
+        by_cell.setdefault((each["table"], each["family"]), []).append(each)
+    lines = []
+    for (table, family), runs in sorted(by_cell.items()):
+        areas = [[run[name] for run in runs if run.get(name) is not None] for name in names]
+        lines.append([table, family, *(number(mean(each) if each else math.nan) for each in areas)])
+    seeds = ", ".join(map(str, sorted({each["seed"] for each in entries})))
+    return Grid(["table", "model", *names], lines, caption=f"AUC, mean over seeds: {seeds}.")
+
+
+def is_area(key: str, value: Any) -> bool:
+    """Whether a key of an entry names an AUC and not the run."""
+    return key not in ("table", "family", "seed") and (value is None or isinstance(value, float))

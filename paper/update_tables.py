@@ -32,6 +32,7 @@ from paper.private_tables import (
     settings_in_words,
     settings_table,
 )
+from paper.quality_results import behind_table, cells_of, copying_table, rules_table, summary_table, table_of_cells
 from paper.tables import (
     bytes_table,
     effectiveness_table,
@@ -69,6 +70,25 @@ SPACED = {
 }
 """Tables whose rule was written with spaces, and stays so: a page changes where its numbers do, and nowhere else."""
 DIRICHLET = [RESULTS / "adult-dirichlet.jsonl", RESULTS / "cod-rna-dirichlet.jsonl"]
+
+
+FINALS = RESULTS / "final-quality.jsonl"
+TABLES = ("adult", "cod-rna", "heart", "breast cancer", "made-up")
+"""Those that final models are compared on."""
+PRIVATE_FINALS = (4.0, 1.0)
+"""Their ε at level L2."""
+
+
+def final_models() -> dict[str, str | Grid]:
+    """The generated parts of the page about final models."""
+    plain = cells_of(FINALS, None)
+    found: dict[str, str | Grid] = {"final summary": summary_table(plain), "final behind": behind_table(plain)}
+    found |= {f"final {table}": table_of_cells(plain, table) for table in TABLES}
+    for epsilon in PRIVATE_FINALS:
+        cells = cells_of(FINALS, epsilon)
+        found[f"final L2 {epsilon:g}"] = summary_table(cells)
+        found |= {f"final L2 {epsilon:g} {table}": table_of_cells(cells, table) for table in TABLES}
+    return found
 
 
 def with_text(table: ResultTable) -> str:
@@ -116,6 +136,11 @@ def generated() -> dict[str, dict[str, str | Grid]]:
                 f"- `paper/results/{path.name}`: {provenance(path)}"
                 for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, TUNED, ROUNDS]
             ),
+        },
+        "docs/final-models.md": final_models(),
+        "docs/decisions/0013-what-a-final-model-learns.md": {
+            "hesitant students": rules_table(RESULTS / "hesitant-students.jsonl"),
+            "copying": copying_table(RESULTS / "copying.jsonl"),
         },
         "paper/README.md": {"hours": hours_table(overview(place))},
         "docs/decisions/0008-networks-in-stacks.md": {

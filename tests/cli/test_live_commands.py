@@ -479,8 +479,10 @@ def test_a_final_model_that_fails_in_the_sandbox_is_told_in_words(folder, monkey
         return ["it ran for ever"] * len(models)
 
     monkeypatch.setattr("fedkt.models.sandbox.run_models", fails)
-    with pytest.raises(ModelError, match="it ran for ever"):
-        fedkt("predict", folder / "result" / "final.onnx", folder / "test.csv")
+    monkeypatch.setattr("fedkt.models.prediction.ask_models", fails)
+    for rows in ("public.csv", "test.csv"):
+        with pytest.raises(ModelError, match="it ran for ever"):
+            fedkt("predict", folder / "result" / "final.onnx", folder / rows)
 
 
 def test_an_error_is_one_sentence_on_stderr_and_exit_code_one(tmp_path):

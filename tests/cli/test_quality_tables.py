@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from fedkt.cli import output, quality, tables
+from fedkt.cli import grids, output, quality
 from fedkt.quality import compare_accuracy, measure_quality, verdicts
 
 
@@ -13,7 +13,7 @@ from fedkt.quality import compare_accuracy, measure_quality, verdicts
 def terminal(monkeypatch):
     """What an 80-column terminal shows."""
     screen = output.Screen(file=io.StringIO(), width=80)
-    for module in (quality, tables):
+    for module in (quality, grids):
         monkeypatch.setattr(module, "stdout", screen)
     return screen.file
 

@@ -69,10 +69,12 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
     assert json.loads(fedkt(*words, "--json", cwd=tmp_path).stdout) == first
     score = {(each["algorithm"], each["seed"]): 100 * each["accuracy"] for each in first["runs"]}
     apart = [score["solo", seed] - score["fedkt", seed] for seed in (0, 1)]
-    assert first["differences"] == {"less": "fedkt", "points": {"solo": pytest.approx(apart)}}
+    assert first["differences"]["less"] == "fedkt"
+    assert first["differences"]["points"] == {"solo": pytest.approx(apart)}
     shown = fedkt(*words, cwd=tmp_path).stdout
     assert "Less fedkt on the same seeds" in shown
-    assert f"{np.mean(apart):+.1f} ± {np.std(apart, ddof=1):.1f} (0 of 2 ahead)" in shown
+    assert f"{np.mean(apart):+.1f} ± {np.std(apart, ddof=1):.1f}" in shown
+    assert "(0 of 2)" in shown
 
 
 def test_compare_knows_what_simulate_does_by_default():
@@ -99,7 +101,7 @@ def test_compare_fits_80_columns_and_draws_rounds(tmp_path):
     done = fedkt_alone(*words, *chosen, "--report", "seen.html", cwd=tmp_path, COLUMNS="80")
     assert done.returncode == 0, done.stderr
     above = done.stdout.partition("Data:")[0].splitlines()
-    assert max(len(line) for line in above if not line.startswith("Attention: ")) <= 80
+    assert max(len(line) for line in above if not line.startswith(("Attention: ", "With a final model"))) <= 80
     assert "…" not in done.stdout
     for whole in ("fedkt-prox", "centralised", "accuracy %", "ε", "n·M·(s+2·(r−1))", "M bytes of one model"):
         assert whole in done.stdout
@@ -284,3 +286,25 @@ def test_a_file_that_cannot_be_written_is_named_and_not_its_temporary_name():
 
 def test_datasets_are_listed():
     assert {"digits", "adult", "adult-table", "cod-rna", "heart"} <= set(json.loads(fedkt("datasets", "--json").stdout))
+
+
+def test_a_simulation_whose_noise_drowns_the_votes_says_so_before_any_figure(tmp_path):
+    done = fedkt("simulate", "digits", *QUICK, "--level", "L2", "--noise", "gaussian:20", cwd=tmp_path)
+    assert done.stdout.startswith("Attention: fedkt: The noise drowns the votes: where all 2 teachers of a party agree")
+    assert done.stdout.count("The noise drowns the votes") == 1
+
+
+def test_simulate_and_compare_show_ranking_and_probabilities_beside_accuracy(tmp_path):
+    one = fedkt("simulate", "digits", *QUICK, cwd=tmp_path).stdout
+    several = ("compare", "digits", *QUICK, "--algorithms", "fedkt,solo", "--seeds", "2", "--results", "runs.jsonl")
+    compared = fedkt(*several, cwd=tmp_path)
+    words = json.loads(fedkt(*several, "--json", cwd=tmp_path).stdout)
+    for text in (one, compared.stdout):
+        head = text.partition("────")[0]
+        for column in ("accuracy", "balanced", "AUC", "off"):
+            assert column in head
+    assert "±: the standard deviation over 2 seeds, which is no interval of 95 %" in compared.stdout
+    assert "95 % between" in one
+    assert set(words["differences"]) == {"less", "points", "balanced_accuracy", "auc", "calibration_error"}
+    (auc,) = (each["auc"] for each in words["algorithms"] if each["algorithm"] == "fedkt")
+    assert f"{100 * auc[0]:.1f} ± {100 * auc[1]:.1f}" in compared.stdout

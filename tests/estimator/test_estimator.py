@@ -249,10 +249,14 @@ def test_at_L1_the_report_says_nothing_that_depends_on_the_rows_of_one_party():
     report = model.report_
     assert not any("tiny" in note for note in report.notes), report.notes
     assert any("With 4 parties" in note for note in report.notes), "what follows from public figures is still said"
+    (alarm,) = report.alarms
+    assert "expect labels little better than chance" in alarm
+    assert str(report).splitlines()[1] == f"  ATTENTION: {alarm}"
     assert (report.rows, report.party_rows, report.votes) == ({"public": 110}, {}, {})
     assert (report.seconds, report.cpu_seconds) == (int(report.seconds), int(report.cpu_seconds))
     without = model.set_params(level="L0", noise=None, queries=1.0, voting="consistent")
     without.fit(X[TRAIN], LABELS[TRAIN], parties=owners, public=X[PUBLIC])
+    assert without.report_.alarms == ()
     assert any("Party 'tiny' has 3 rows" in note for note in without.report_.notes)
     assert without.report_.rows == {"parties": 341, "public": 110}
     assert without.report_.party_rows["tiny"] == 3
@@ -290,3 +294,24 @@ def test_declared_classes_need_not_all_occur():
 def test_public_rows_with_other_columns_are_refused():
     with pytest.raises(ValueError, match="features"):
         FedKTClassifier(DecisionTreeClassifier()).fit(X, Y, public=X[:, :5])
+
+
+def test_the_report_tells_how_good_the_final_model_is_on_labelled_rows():
+    from sklearn.metrics import roc_auc_score
+
+    model = FedKTClassifier("tree", random_state=0)
+    model.fit(X[TRAIN], Y[TRAIN], parties=HOSPITAL[TRAIN], public=X[PUBLIC])
+    report = model.evaluate(X[TEST], Y[TEST])
+    assert report.accuracy == model.score(X[TEST], Y[TEST])
+    assert report.quality["auc"]["value"] == pytest.approx(roc_auc_score(Y[TEST], model.predict_proba(X[TEST])[:, 1]))
+    assert "always naming" in str(report)
+    assert model.report_.quality is None, "what fit reported stays"
+
+
+def test_a_useless_classifier_is_called_so_first_by_its_report():
+    coins = np.random.default_rng(0).integers(0, 2, len(Y))
+    model = FedKTClassifier("tree", random_state=0).fit(X[TRAIN], coins[TRAIN], public=X[PUBLIC])
+    report = model.evaluate(X[TEST], coins[TEST])
+    assert "always naming" in report.notes[0]
+    with pytest.raises(DataError, match="'maybe', which is not among the classes"):
+        model.evaluate(X[TEST][:2], ["maybe", "0"])

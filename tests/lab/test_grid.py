@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 
+from fedkt.cli.grids import print_grid
 from fedkt.cli.output import Screen
-from fedkt.cli.tables import as_rich
 from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.tables import difference
 from paper.markdown import in_bold, markdown
@@ -21,10 +22,10 @@ GRID = Grid(
 )
 
 
-def printed(grid: Grid, **options: object) -> list[str]:
+def printed(grid: Grid, **options: Any) -> list[str]:
     """The lines that a terminal of 80 columns shows, without spaces at their ends."""
     buffer = io.StringIO()
-    Screen(file=buffer, width=80).print(as_rich(grid, **options))
+    print_grid(grid, screen=Screen(file=buffer, width=80), **options)
     return [line.rstrip() for line in buffer.getvalue().splitlines()]
 
 
@@ -54,6 +55,7 @@ def test_a_terminal_shows_what_stands_below_and_takes_no_words_for_its_own_marks
         "─────────────────────────────────",
         "FedKT      ● 80.3 [1 of 2]  a <b>",
         "           (83.2; -1.5 sd)",
+        "A caption.",
     ]
 
 

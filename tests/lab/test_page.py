@@ -275,3 +275,11 @@ def test_seeds_for_people() -> None:
     assert seeds_in_words([0, 1, 2]) == "0 … 2"
     assert seeds_in_words([3]) == "3"
     assert seeds_in_words([1, 5]) == "1, 5"
+
+
+def test_a_page_opens_with_what_the_noise_leaves_of_a_final_model_and_has_it_once():
+    words = "The noise drowns the votes: expect a model that hardly beats naming the most frequent class."
+    page = render_page([report(level="L2", notes=(words,), alarms=(words,)), solo()], title="x")
+    headline = page.partition('<div class="headline warning">')[2]
+    assert headline.strip().startswith(f"<p>FedKT: {words}</p>")
+    assert page.count(words) == 1

@@ -14,7 +14,7 @@ from fedkt.votes import Vote
 UNIT = {"L1": "party", "L2": "record"}
 KNOWN_BEFORE = """
 dataset algorithm model parties partitions subsets level seed epsilon delta privacy privacy_statement versions command
-partition beta source epochs local_epochs learning_rate mu distil_epochs rounds participation
+partition beta source epochs local_epochs learning_rate mu distil_epochs rounds participation alarms
 """
 THROUGH_THE_NOISE = "accuracy balanced_accuracy label_accuracy quality"
 ABOUT_PARTIES = "party_rows party_accuracy alone votes history"
@@ -118,3 +118,13 @@ def test_two_parts_of_a_killed_run_make_one_log():
     assert first.followed_by(RunLog(0.25, {"voters": 2}, (), 0.0, 0.0)) == RunLog(
         0.25, {"voters": 2}, ("one",), 1.0, 2.0
     )
+
+
+def test_alarms_are_said_before_any_figure_and_their_notes_not_again():
+    words = "The noise drowns the votes."
+    report = build_report(promise("L1"), LOG, notes=(words, "A caution."), alarms=(words,), **FULL)
+    assert report.alarms == (words,)
+    _, first, *others = str(report).splitlines()
+    assert first == f"  ATTENTION: {words}"
+    assert [line for line in others if words in line] == []
+    assert "  note: A caution." in others

@@ -46,7 +46,8 @@ def test_a_useless_model_says_so_in_its_report_and_first():
     assert (report.accuracy, report.balanced_accuracy) == (0.78, 0.5)
     assert report.notes == (*verdicts(ALWAYS_NO), "next", "later")
     text = str(report)
-    assert "note: The model is no better than always naming 'no'" in text
+    assert "ATTENTION: The model is no better than always naming 'no'" in text
+    assert "note: The model" not in text
     assert "Right on 78.0 % (68.9 to 85.0 %) of 100 rows; always naming 'no' is right on 78.0 %." in text
     assert "AUC, one class against the rest: 50.0 %" in text
 

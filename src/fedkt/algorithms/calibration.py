@@ -117,7 +117,7 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
             f"{whom} is hardly protected: epsilon is {rounded_up(price.epsilon)}. Useful protection needs {remedy}more "
             "noise or fewer queries."
         )
-    notes += label_cautions(level, price)
+    notes += label_alarms(level, price)
     units = len(party_rows) if level == "L1" else sum(party_rows)
     if price.delta > 1 / units:
         notes.append(
@@ -132,8 +132,13 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
     return tuple(notes)
 
 
-def label_cautions(level: str, price: Price) -> list[str]:
-    """What a price buys too little of: labels that are right, or labels at all. From public figures only."""
+def label_alarms(level: str, price: Price | None) -> tuple[str, ...]:
+    """Why no final model of this price will be of much use: too few labels that are right, or labels at all.
+
+    From public figures only. Known before anything is trained, and to be told of whatever came of it.
+    """
+    if price is None:
+        return ()
     release, notes, weak = price.release, [], weak_chance(price)
     survives = "" if weak is None else whole_percent(weak.right)
     if level == "L1" and (weak is not None or (not label_chances(price) and release.voters < FEW_PARTIES)):
@@ -154,7 +159,7 @@ def label_cautions(level: str, price: Price) -> list[str]:
             f"All that is learned from are {labels} labels of {release.classes} classes: hardly enough for a model "
             "that knows them all. Ask more public rows, and choose the noise anew."
         )
-    return notes
+    return tuple(notes)
 
 
 def weak_chance(price: Price) -> LabelChance | None:

@@ -139,6 +139,7 @@ def print_comparison(dataset: str, reports: list[Report], unfit: dict[str, str],
     """The runs side by side: as tables, or as one JSON object."""
     from fedkt.cli.output import print_json
     from fedkt.cli.tables import print_summaries
+    from fedkt.lab.quality_summary import IN_POINTS
     from fedkt.lab.results import less_first, summarise
 
     if not as_json:
@@ -149,7 +150,11 @@ def print_comparison(dataset: str, reports: list[Report], unfit: dict[str, str],
         {
             "dataset": dataset,
             "algorithms": [asdict(summary) for summary in summarise(reports)],
-            "differences": {"less": first, "points": apart},
+            "differences": {
+                "less": first,
+                "points": apart,
+                **{figure: less_first(reports, figure)[1] for figure in IN_POINTS if figure != "accuracy"},
+            },
             "unsuited": unfit,
             "runs": [each.as_dict() for each in reports],
         }

@@ -12,10 +12,10 @@ def datasets(as_json: options.Json = False) -> None:
 
       fedkt datasets
     """
-    from rich.table import Table
-
-    from fedkt.cli.output import print_json, stdout
+    from fedkt.cli.grids import print_grid
+    from fedkt.cli.output import print_json
     from fedkt.data import DATASETS
+    from fedkt.lab.grid import Grid
 
     if as_json:
         print_json(
@@ -25,7 +25,5 @@ def datasets(as_json: options.Json = False) -> None:
             }
         )
         return
-    table = Table("dataset", "parties", "model", "about", title="Datasets")
-    for name, each in DATASETS.items():
-        table.add_row(name, str(each.n_parties), each.model, each.description)
-    stdout.print(table)
+    lines = [[name, str(each.n_parties), each.model, each.description] for name, each in DATASETS.items()]
+    print_grid(Grid(["dataset", "parties", "model", "about"], lines, "Datasets", words=("model", "about")))

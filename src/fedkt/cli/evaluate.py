@@ -52,9 +52,9 @@ def evaluate(
 
       fedkt evaluate result/final.onnx labelled.csv --baseline last-year.onnx --html quality.html
     """
+    from fedkt.cli.grids import print_below
     from fedkt.cli.output import print_json, stderr
     from fedkt.cli.quality import print_quality
-    from fedkt.cli.tables import print_below
     from fedkt.lab.quality_tables import comparison_grid
     from fedkt.live.evaluation import evaluate_file
     from fedkt.live.final_file import read_final
@@ -79,7 +79,8 @@ def evaluate(
     # A sentence for each of many students would hide the verdict, which names those that are better.
     students = evaluation.comparisons[0 if evaluation.baseline is None else 1 :]
     others = evaluation.comparisons[: len(evaluation.comparisons) - len(students)]
-    print_quality(evaluation.quality, verdicts=evaluation.verdicts, comparisons=others)
+    alarms = evaluation.final.card.alarms
+    print_quality(evaluation.quality, verdicts=(*evaluation.verdicts, *alarms), comparisons=others, final=str(model))
     print_below(comparison_grid(students))
     if html is not None:
         stderr.say(f"Written: {html}")
@@ -99,6 +100,10 @@ def write_quality_page(path: Path, evaluation: Evaluation, signer: str | None) -
         ("Privacy level", card.level),
     ]
     page = render_quality_page(
-        f"How good is the model? {card.task}", evaluation.quality, comparisons=evaluation.comparisons, facts=facts
+        f"How good is the model? {card.task}",
+        evaluation.quality,
+        comparisons=evaluation.comparisons,
+        verdicts=card.alarms,
+        facts=facts,
     )
     write_atomically(path, page.encode())

@@ -52,7 +52,7 @@ def print_facts(facts: dict[str, Any]) -> None:
     from fedkt.cli.output import stdout
 
     for key, value in facts.items():
-        if key not in ("models", "arrays", "accepted", "model_card"):
+        if key not in ("models", "arrays", "accepted", "model_card") and value != []:
             for line in fact_lines(key, value, 12):
                 stdout.say(line)
     for part in [*facts["models"], *facts.get("arrays", [])]:

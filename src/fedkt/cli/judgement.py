@@ -9,6 +9,7 @@ from fedkt.cli import options
 
 if TYPE_CHECKING:
     from fedkt.lab.grid import Grid
+    from fedkt.live.final_file import FinalModel
     from fedkt.live.judgement import Judgement
     from fedkt.plan import Plan
 
@@ -22,20 +23,21 @@ def evaluate_final(
     from fedkt.live.judgement import judge_final
 
     signer = None if server_key is None else options.public_key(server_key)
-    judgement = judge_final(plan, name, read_final(path, server_key=signer), **own)
+    final = read_final(path, server_key=signer)
+    judgement = judge_final(plan, name, final, **own)
     for note in judgement.notes:
         stderr.say(f"note: {note}")
     if as_json:
-        print_json(judgement.as_dict())
+        print_json({**judgement.as_dict(), "alarms": final.card.alarms})
     else:
-        print_judgement(judgement, level=plan.level)
+        print_judgement(judgement, final=final, level=plan.level)
 
 
-def print_judgement(judgement: Judgement, *, level: str) -> None:
+def print_judgement(judgement: Judgement, *, final: FinalModel, level: str) -> None:
     """The verdict first, then both models side by side."""
+    from fedkt.cli.grids import print_below
     from fedkt.cli.output import stdout
-    from fedkt.cli.quality import print_verdict
-    from fedkt.cli.tables import as_rich
+    from fedkt.cli.quality import print_advice, print_verdict
     from fedkt.data.values import plural
     from fedkt.quality import verdicts
 
@@ -46,11 +48,13 @@ def print_judgement(judgement: Judgement, *, level: str) -> None:
     both = set(verdicts(judgement.final)) & set(verdicts(judgement.own))
     for sentence in verdicts(judgement.final):
         print_verdict(sentence if sentence in both else f"Final model: {sentence}")
+    for sentence in final.card.alarms:
+        print_verdict(f"Final model: {sentence}")
+    print_advice(judgement.final, final.model.name)
     for sentence in verdicts(judgement.own):
         if sentence not in both:
             stdout.say(f"Your own model: {sentence}")
-    stdout.print()
-    stdout.print(as_rich(side_by_side(judgement)))
+    print_below(side_by_side(judgement))
     tried = ", ".join(f"{family} {share:.1%}" for family, share in judgement.tried.items())
     chosen = f", chosen by the rows it learned from ({tried} on rows left out in turn)" if tried else ""
     stdout.say(f"Your own model: {judgement.family}, trained on your other {plural(judgement.learned, 'row')}{chosen}.")
@@ -61,17 +65,17 @@ def print_judgement(judgement: Judgement, *, level: str) -> None:
 
 def side_by_side(judgement: Judgement) -> Grid:
     """Both models, figure by figure."""
-    from fedkt.lab.grid import Grid
+    from fedkt.lab.grid import Grid, GridCell
     from fedkt.lab.quality_tables import main_figures
 
     own = {figure: cells for figure, *cells in main_figures(judgement.own)}
-    lines: list[list[str]] = []
+    lines: list[list[str | GridCell]] = []
     for figure, words, value, between in main_figures(judgement.final):
         _, their_value, their_between = own.get(figure, ("", "–", ""))
-        lines.append([words, with_range(value, between), with_range(their_value, their_between)])
-    return Grid(["Figure", "final model", "your own"], lines, f"{judgement.rows:,} rows laid aside")
-
-
-def with_range(value: str, between: str) -> str:
-    """A figure with its range, where it has one."""
-    return f"{value} ({between})" if between else value
+        lines.append([words, GridCell(value, between), GridCell(their_value, their_between)])
+    return Grid(
+        ["Figure", "final model", "your own"],
+        lines,
+        f"{judgement.rows:,} rows laid aside",
+        "In brackets: within what a figure lies with 95 %; of the log loss, that of the shares of the classes alone.",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ from fedkt.cli import options
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from fedkt.live.final_card import FinalCard
+    from fedkt.live.final_file import FinalModel
     from fedkt.live.predictions import Predictions
 
 
@@ -34,7 +37,8 @@ def predict(
 ) -> None:
     """Predict new rows: the file's rows in their order, with a column 'prediction' at the end.
 
-    Columns are encoded as the model's file says. Where the label column is there, the accuracy is told on stderr.
+    Columns are encoded as the model's file says. Where the label column is there, the accuracy and what is wrong with
+    the predictions are told on stderr.
 
     A class with a threshold is predicted where it is at least that probable; of several, the one that exceeds its
     threshold by the largest ratio. Where none is reached it is the model's own label or, if that is a class below its
@@ -61,31 +65,70 @@ def predict(
     predictions = predict_file(final, rows, probabilities=probabilities, thresholds=limits)
     if output is not None:
         write_atomically(output, to_csv(predictions).encode())
+    warnings = list(warnings_about(predictions, final, uses_probabilities=probabilities or bool(limits)))
     if as_json:
-        facts = {"rows": len(predictions.labels), "accuracy": predictions.accuracy, "plan": final.card.plan}
         answer: dict[str, Any] = {"predictions": predictions.labels}
         if predictions.probabilities is not None:
             answer["probabilities"] = dict(predictions.probabilities)
         if output is not None:
             answer = {"output": str(output)}
-        print_json({**facts, **answer, "note": " ".join(predictions.notes) or None})
+        for line in warnings:
+            stderr.say(line)
+        print_json({**facts_about(predictions, final.card), **answer})
         return
     print_predictions(predictions, output)
+    for line in warnings:
+        stderr.say(line)
+
+
+def facts_about(predictions: Predictions, card: FinalCard) -> dict[str, Any]:
+    """What is known of the predictions and of the model, as JSON."""
+    from fedkt.quality import verdicts
+
+    quality = predictions.quality
+    return {
+        "rows": len(predictions.labels),
+        "accuracy": None if quality is None else quality.accuracy.value,
+        "quality": None if quality is None else quality.as_dict(),
+        "verdicts": [] if quality is None else verdicts(quality),
+        "plan": card.plan,
+        "alarms": card.alarms,
+        "probability_verdicts_of_the_server": card.probability_verdicts,
+        "note": " ".join(predictions.notes) or None,
+    }
+
+
+def warnings_about(predictions: Predictions, final: FinalModel, *, uses_probabilities: bool) -> Iterator[str]:
+    """What must not be overlooked, a line each: what the file says of itself, and what these rows say of it.
+
+    Where they say nothing, since they have no labels, and probabilities are used, what the server found about those.
+    """
+    from fedkt.quality import label_verdicts, probability_verdicts
+
+    path, card, quality = final.model.name, final.card, predictions.quality
+    if card.alarms:
+        yield f"attention: {path} says of itself: {' '.join(card.alarms)}"
+    if quality is not None:
+        for found in (label_verdicts(quality), probability_verdicts(quality)):
+            if found:
+                yield f"attention: {' '.join(found)}"
+    elif uses_probabilities and card.probability_verdicts:
+        yield f"attention: {path} says of itself, measured by its server: {' '.join(card.probability_verdicts)}"
 
 
 def print_predictions(predictions: Predictions, output: Path | None) -> None:
     """The rows on stdout unless they went into a file; what is known of them on stderr."""
     from fedkt.cli.output import stderr
+    from fedkt.data.values import plural
     from fedkt.live.predictions import to_csv
 
     if output is None:
         sys.stdout.write(to_csv(predictions))
     else:
         stderr.print(f"Written: {output} ({len(predictions.labels)} rows)", highlight=False)
-    if predictions.accuracy is not None:
-        count = len(predictions.labels)
-        noun = "labelled row" if count == 1 else "labelled rows"
-        stderr.print(f"accuracy {predictions.accuracy:.2%} on {count} {noun}", highlight=False)
+    if predictions.quality is not None:
+        rows = plural(len(predictions.labels), "labelled row")
+        stderr.print(f"accuracy {predictions.quality.accuracy.value:.2%} on {rows}", highlight=False)
     for note in predictions.notes:
         stderr.say(f"note: {note}")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fedkt.cli.grids import print_below
 from fedkt.cli.output import stdout
-from fedkt.cli.tables import as_rich, print_below
 from fedkt.lab.quality_tables import (
     calibration_grid,
     class_grid,
@@ -15,7 +15,7 @@ from fedkt.lab.quality_tables import (
     figures_grid,
 )
 from fedkt.quality import Difference, Quality
-from fedkt.quality.words import main_line
+from fedkt.quality.words import main_line, threshold_advice
 
 
 def print_quality(
@@ -23,18 +23,16 @@ def print_quality(
     *,
     verdicts: Sequence[str] = (),
     comparisons: Sequence[tuple[str, Difference]] = (),
+    final: str = "final.onnx",
 ) -> None:
-    """Everything that is known of a model's quality; `verdicts` are said as they are given."""
+    """Everything that is known of the quality of the model in a file; `verdicts` are said as they are given."""
     for sentence in verdicts:
         print_verdict(sentence)
+    print_advice(quality, final)
     for name, each in comparisons:
         print_verdict(comparison_words(name, each)) if each.worse else stdout.say(comparison_words(name, each))
     stdout.say(main_line(quality))
-    stdout.print()
-    figures = figures_grid(quality)
-    stdout.print(as_rich(figures))
-    if figures.caption:
-        stdout.say(figures.caption)
+    print_below(figures_grid(quality))
     print_classes(quality)
     print_below(calibration_grid(quality))
     print_below(comparison_grid(comparisons))
@@ -44,6 +42,13 @@ def print_classes(quality: Quality) -> None:
     """What is found of each class, and what is taken for what."""
     print_below(class_grid(quality))
     print_below(confusion_grid(quality))
+
+
+def print_advice(quality: Quality, final: str) -> None:
+    """How labels can be moved, where they overlook a class."""
+    advice = threshold_advice(quality, final)
+    if advice is not None:
+        stdout.say(advice)
 
 
 def print_verdict(sentence: str) -> None:

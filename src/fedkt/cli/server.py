@@ -11,12 +11,12 @@ from fedkt.cli import options
 from fedkt.cli.party import Plan, Public
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from fedkt.lab.grid import Grid
     from fedkt.live.result import ServerResult
 
 
-COLOURS = {"counted": "[green]{}[/green]", "copy, counted once": "[dim]{}[/dim]"}
+COLOURS = {"counted": "green", "copy, counted once": "dim", "missing": "yellow", "refused": "red"}
+"""By status; any other one is a refusal."""
 
 Bundles = Annotated[str, typer.Option(help="The folder with the parties' .fedkt files.", metavar="<path>")]
 Output = Annotated[
@@ -108,53 +108,64 @@ def server(
 
 
 def print_result(result: ServerResult, *, as_json: bool) -> None:
-    """The parties in a table, then what came out; what is stored nowhere on stderr."""
+    """What must not be overlooked, the parties in a table, then what came out; what is stored nowhere on stderr."""
+    from fedkt.cli.grids import print_grid
     from fedkt.cli.output import print_json, stderr, stdout
+    from fedkt.cli.quality import print_advice, print_verdict
+    from fedkt.quality import Quality
+    from fedkt.report import attention_of
 
     for detail in result.details:
         stderr.say(f"not stored: {detail}")
+    loud = attention_of(result.report)
     if as_json:
+        for sentence in loud:
+            stderr.say(f"attention: {sentence}")
         print_json(result.as_dict())
         return
-    stdout.print(party_table(result))
+    for sentence in loud:
+        print_verdict(sentence)
+    if result.report.quality is not None:
+        print_advice(Quality.from_dict(result.report.quality), str(result.final))
+    print_grid(party_grid(result), colours=COLOURS)
     for line in result_lines(result):
         stdout.say(line)
 
 
-def party_table(result: ServerResult) -> Table:
+def party_grid(result: ServerResult) -> Grid:
     """What came, and from whom."""
-    from rich.markup import escape
-    from rich.table import Table
+    from fedkt.lab.grid import Grid, GridCell
 
     report = result.report
-    table = Table(title=f"Plan {result.plan[:12]}: {escape(report.dataset)}")
-    for column in ("party", "file", "status", "students", "bytes", "students alone"):
-        table.add_column(column, justify="right" if column in ("students", "bytes", "students alone") else "left")
+    lines: list[list[str | GridCell]] = []
     for each in result.arrivals:
         alone = report.party_accuracy.get(each.party or "") if not each.reason else None
-        table.add_row(
-            escape(each.party or "?"),
-            escape(each.file),
-            COLOURS.get(each.status, "[red]{}[/red]").format(each.status),
-            "–" if each.bundle is None else str(len(each.bundle.models)),
-            # At L1 the size of a party's students is nobody else's business: this table may be passed on.
-            "–" if report.level == "L1" else f"{each.bytes:,}",
-            "–" if alone is None else f"{100 * alone:.2f} %",
+        lines.append(
+            [
+                each.party or "?",
+                each.file,
+                GridCell(each.status, mark=each.status if each.status in COLOURS else "refused"),
+                "–" if each.bundle is None else str(len(each.bundle.models)),
+                # At L1 the size of a party's students is nobody else's business: this table may be passed on.
+                "–" if report.level == "L1" else f"{each.bytes:,}",
+                "–" if alone is None else f"{100 * alone:.2f} %",
+            ]
         )
     for name in result.missing:
         if name not in {each.party for each in result.arrivals}:
-            table.add_row(escape(name), "–", "[yellow]missing[/yellow]", "–", "–", "–")
-    return table
+            lines.append([name, "–", GridCell("missing", mark="missing"), "–", "–", "–"])
+    head = ["party", "file", "status", "students", "bytes", "students alone"]
+    return Grid(head, lines, f"Plan {result.plan[:12]}: {report.dataset}", words=("file", "status"))
 
 
 def result_lines(result: ServerResult) -> list[str]:
     """What was refused and why, what to know, how good and how private the final model is, and where it lies."""
     from fedkt.data.values import plural
-    from fedkt.report import weights_in_words
+    from fedkt.report import plain_notes, weights_in_words
 
     report = result.report
     lines = [f"{each.status}: {each.file}: {each.reason}" for each in result.arrivals if each.reason]
-    lines += [f"note: {note}" for note in report.notes]
+    lines += [f"note: {note}" for note in plain_notes(report)]
     if report.accuracy is not None and report.balanced_accuracy is not None:
         alone_mean = sum(report.party_accuracy.values()) / max(len(report.party_accuracy), 1)
         lines.append(

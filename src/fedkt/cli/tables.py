@@ -6,71 +6,47 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-
+from fedkt.cli.grids import print_below, print_grid
 from fedkt.cli.output import stderr, stdout
+from fedkt.cli.quality import print_verdict
 from fedkt.data import load
 from fedkt.federation import Outcome
 from fedkt.lab.curves import accuracy_curves
-from fedkt.lab.grid import Grid, GridCell
+from fedkt.lab.grid import Grid
 from fedkt.lab.page import write_page
 from fedkt.lab.partition_figure import partition_bubbles
-from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_verdicts
+from fedkt.lab.quality_summary import (
+    COLUMNS,
+    IN_POINTS,
+    difference_summary,
+    member_verdicts,
+    quality_summary,
+    run_alarms,
+    run_verdicts,
+)
 from fedkt.lab.quality_tables import calibration_grid, class_grid, confusion_grid, figures_grid
-from fedkt.lab.results import less_first, summarise
+from fedkt.lab.results import by_algorithm, summarise
 from fedkt.lab.runner import data_dependent, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.lab.tables import difference, reach_table, traffic_table
+from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
-from fedkt.lab.words import human_bytes, points, points_with_spread
+from fedkt.lab.words import distinct, human_bytes, points, points_with_spread
 from fedkt.privacy.statement import rounded_up
-from fedkt.quality import Quality, verdicts
-from fedkt.report import Report, protects_parties, weights_in_words
-
-
-def as_rich(grid: Grid, *, colours: Mapping[str, str] | None = None, wrap: bool = False) -> Table:
-    """A table whose first column is words and the others numbers; it has no edges, to fit 80 columns.
-
-    `colours` are those of marked cells; with `wrap` a cell may take several lines.
-    """
-    table = Table(
-        title=escape(grid.title) or None, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
-    )
-    for place, column in enumerate(grid.head):
-        left = place == 0 or column in grid.words
-        table.add_column(escape(column), justify="left" if left else "right", no_wrap=not wrap)
-    for line in grid.lines:
-        table.add_row(*(cell if isinstance(cell, str) else marked_up(cell, colours or {}) for cell in line))
-    return table
-
-
-def marked_up(entry: GridCell, colours: Mapping[str, str]) -> str:
-    """A cell in the colour of its mark, with what stands under it."""
-    text = f"[{colours.get(entry.mark, 'default')}]{escape(entry.text)}[/]"
-    return f"{text}\n[dim]({escape(entry.below)})[/dim]" if entry.below else text
+from fedkt.quality import Quality
+from fedkt.quality.words import threshold_advice
+from fedkt.report import Report, figure_of, plain_notes, protects_parties, weights_in_words
 
 
 def print_reports(reports: Sequence[Report]) -> None:
     """One row a run, and what was noted."""
     first = reports[0]
     title = f"{first.dataset}: {first.parties} parties, {first.partition} partition, seed {first.seed}"
-    head = ["algorithm", "model", "accuracy %", "balanced %", "labels %", "ε", "sent", "seconds"]
-    lines = [
-        [
-            report.algorithm,
-            report.model,
-            points(report.accuracy),
-            points(report.balanced_accuracy),
-            points(report.label_accuracy),
-            *cost_cells(report.epsilon, report.bytes_sent, report.seconds),
-        ]
-        for report in reports
-    ]
     print_attention(reports)
-    stdout.print(as_rich(Grid(head, lines, title, words=("model",))))
-    print_run_quality(reports)
+    if len(reports) > 1 or first.quality is None:
+        print_grid(quality_summary(reports, title=title))
+        print_below(cost_grid(reports))
+    else:
+        print_run(first, title)
     for report in reports:
         if "unlabelled" in report.votes:
             stdout.print(
@@ -85,29 +61,32 @@ def print_reports(reports: Sequence[Report]) -> None:
 
 
 def print_attention(reports: Sequence[Report]) -> None:
-    """What must not be overlooked, before any figure: useless models, and federations that make members worse."""
-    for sentence in (*run_verdicts(reports), *member_verdicts(summarise(reports))):
-        stdout.print("[bold red]Attention:[/bold red]", end=" ")
-        stdout.say(sentence)
+    """What must not be overlooked, before any figure: models of little use, and federations that make members worse."""
+    for sentence in (*run_alarms(reports), *run_verdicts(reports), *member_verdicts(summarise(reports))):
+        print_verdict(sentence)
+    measured = (Quality.from_dict(report.quality) for report in reports if report.quality is not None)
+    advice = next((words for each in measured if (words := threshold_advice(each)) is not None), None)
+    if advice is not None:
+        # A simulation keeps no final model; whoever has one moves its labels so.
+        stdout.say(f"With a final model that `fedkt server` has written: {advice}")
 
 
-def print_run_quality(reports: Sequence[Report]) -> None:
-    """Everything about the quality of a single run; of several, their main figures side by side."""
-    if len(reports) > 1 or reports[0].quality is None:
-        print_below(quality_summary(reports))
-        return
-    quality = Quality.from_dict(reports[0].quality)
+def print_run(report: Report, title: str) -> None:
+    """A single run on one line, and everything about the quality of its final model, with intervals."""
+    quality = Quality.from_dict(report.quality)
+    figures = [points(figure_of(report, figure)) for figure in IN_POINTS]
+    cost = cost_grid([report])
+    head = ["algorithm", *(COLUMNS[figure] for figure in IN_POINTS), *cost.head[1:]]
+    print_grid(Grid(head, [[report.algorithm, *figures, *cost.lines[0][1:]]], title, words=cost.words))
     for grid in (figures_grid(quality), class_grid(quality), confusion_grid(quality), calibration_grid(quality)):
         print_below(grid)
     stdout.print()
 
 
 def print_notes(reports: Sequence[Report]) -> None:
-    """Every note once; verdicts about the final models have been said at the top."""
-    verdict = {each for report in reports if report.quality for each in verdicts(Quality.from_dict(report.quality))}
-    for note in dict.fromkeys(note for report in reports for note in report.notes):
-        if note not in verdict:
-            stdout.print(f"Note: {note}", markup=False)
+    """Every note once; what must not be overlooked has been said at the top."""
+    for note in dict.fromkeys(note for report in reports for note in plain_notes(report)):
+        stdout.print(f"Note: {note}", markup=False)
 
 
 def print_data(report: Report) -> None:
@@ -141,22 +120,12 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     title = f"{first.dataset}: {first.parties} parties, {first.partition} partition, model {first.model}, " + (
         f"{len(seeds)} seeds ({seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f"seed {seeds[0]}"
     )
-    head = ["algorithm", "accuracy %", "balanced %", "labels %", "ε", "sent", "seconds"]
-    lines = [
-        [
-            summary.algorithm,
-            points_with_spread(summary.accuracy, len(summary.seeds) > 1),
-            points_with_spread(summary.balanced_accuracy, len(summary.seeds) > 1),
-            points_with_spread(summary.label_accuracy, len(summary.seeds) > 1),
-            *cost_cells(summary.epsilon, summary.bytes_sent, summary.seconds),
-        ]
-        for summary in summarise(reports)
-    ]
-    lines += [[algorithm, *["–"] * (len(head) - 1)] for algorithm in unsuited]
+    figures = quality_summary(reports, title=title)
+    empty = [[algorithm, *["–"] * len(COLUMNS)] for algorithm in unsuited]
     print_attention(reports)
-    stdout.print(as_rich(Grid(head, lines, title)))
-    print_differences(reports)
-    print_below(quality_summary(reports))
+    print_grid(replace(figures, lines=[*figures.lines, *empty]))
+    print_below(cost_grid(reports))
+    print_below(difference_summary(reports))
     print_below(reach_table(reports))
     print_traffic(reports)
     print_data(first)
@@ -168,16 +137,26 @@ def print_summaries(reports: Sequence[Report], unsuited: Mapping[str, str]) -> N
     print_notes(private)
 
 
-def cost_cells(epsilon: float | None, bytes_sent: float | None, seconds: float) -> list[str]:
-    """What a run costs: privacy, bytes and time."""
-    return ["∞" if epsilon is None else rounded_up(epsilon), human_bytes(bytes_sent), f"{seconds:.1f}"]
+def cost_grid(reports: Sequence[Report]) -> Grid:
+    """What each algorithm took, and how right the labels were that it learned from."""
+    lines = [
+        [
+            summary.algorithm,
+            model,
+            points_with_spread(summary.label_accuracy, len(summary.seeds) > 1),
+            "∞" if summary.epsilon is None else rounded_up(summary.epsilon),
+            human_bytes(summary.bytes_sent),
+            f"{summary.seconds:.1f}",
+        ]
+        for summary, model in zip(summarise(reports), models_of(reports), strict=True)
+    ]
+    caption = "Labels: the public rows that were labelled right."
+    return Grid(["algorithm", "model", "labels %", "ε", "sent", "seconds"], lines, "", caption, words=("model",))
 
 
-def print_differences(reports: Sequence[Report]) -> None:
-    """How far algorithms lie from the first one seed by seed, where there are several: their spreads do not tell."""
-    first, apart = less_first(reports)
-    lines = [[name, str(difference(each))] for name, each in apart.items() if len(each) > 1]
-    print_below(Grid(["algorithm", "difference"], lines, f"Less {first} on the same seeds, in points"))
+def models_of(reports: Sequence[Report]) -> list[str]:
+    """The model of each algorithm."""
+    return [distinct(run.model for run in runs) for runs in by_algorithm(reports).values()]
 
 
 def print_traffic(reports: Sequence[Report]) -> None:
@@ -186,16 +165,6 @@ def print_traffic(reports: Sequence[Report]) -> None:
     size = "not known: no method sends one from the server" if model is None else human_bytes(model)
     caption = f"n parties, s students a party, r rounds, M bytes of one model ({size})."
     print_below(replace(traffic_table(reports), caption=caption))
-
-
-def print_below(grid: Grid) -> None:
-    """A further table and its caption; nothing where it has no lines."""
-    if not grid.lines:
-        return
-    stdout.print()
-    stdout.print(as_rich(grid))
-    if grid.caption:
-        stdout.print(grid.caption, highlight=False, markup=False)
 
 
 def write_curve(path: Path | None, reports: Sequence[Report], *, quiet: bool) -> None:

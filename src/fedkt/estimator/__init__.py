@@ -20,21 +20,17 @@ from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import (
     absence_notes,
     check_public_rows,
+    class_codes,
     class_weights_by_place,
+    estimator_of,
     public_split,
 )
 from fedkt.estimator.members import PrivateRows, party_per_owner, private_rows
 from fedkt.federation import Party, Server, seed_for, simulate
 from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
-from fedkt.models.catalogue import as_estimator
 from fedkt.models.reading import has_scores
 from fedkt.privacy import Noise
-from fedkt.report import Report, build_report, promise_of, run_log
-
-
-def estimator_of(model: Any) -> Any:
-    """The estimator behind a name, an estimator or None (the paper's forest)."""
-    return as_estimator("forest" if model is None else model)
+from fedkt.report import Report, build_report, promise_of, qualities, run_log, with_quality
 
 
 def _final_has_probabilities(self: FedKTClassifier) -> bool:
@@ -147,15 +143,14 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             n_rows = len(private.codes)
             own, aside = public_split(n_rows, self.public_share, level=self.level, rng=rng)
             notes.append(
-                f"No public rows were given: {len(aside)} of the {n_rows} rows were set aside as public rows, their "
-                "labels unused."
+                f"No public rows were given: {len(aside)} of the {n_rows} rows were set aside, their labels unused."
             )
             public, private = take_rows(private.X, aside), private.take(own)
         else:
             public = self._check_public(public, X)
         members, server = self._members(private, public, seed), self._server(public, seed)
         notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
-        promise, warnings = promise_of(
+        promise, warnings, alarms = promise_of(
             algorithm, members, level=self.level, delta=self.delta, reproducible_noise=self.noise_seed is not None
         )
         if self.level != "L0" and self.class_labels is None:
@@ -170,6 +165,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             promise,
             run_log(outcome, self.level),
             notes=(*notes, *warnings),
+            alarms=alarms,
             processes=self.n_jobs or 1,
             dataset="rows given to fit",
             algorithm=algorithm.name,
@@ -205,6 +201,17 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The logarithm of the final model's probability of each class; −∞ where it is 0."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
+
+    def evaluate(self, X: Any, y: ArrayLike) -> Report:
+        """The report of the training with how good the final model is on labelled rows; verdicts come first.
+
+        The rows must be such that no party has learned from them. `report_` stays as it is.
+        """
+        check_is_fitted(self)
+        X = self._check_rows(X, reset=False)
+        _, codes = class_codes(X, y, self.classes_)
+        (quality,) = qualities([self.final_model_], X, codes, self.classes_.tolist())
+        return with_quality(self.report_, quality)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

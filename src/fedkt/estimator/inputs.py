@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.models.base import count_rows
+from fedkt.models.catalogue import as_estimator
 
 MOST_PUBLIC_SHARE = 0.9
 
@@ -37,8 +38,13 @@ def class_codes(X: Any, y: ArrayLike, class_labels: ArrayLike | None) -> tuple[N
         if place == len(declared) or declared[place] != label
     ]
     if unknown:
-        raise DataError(f"y holds the label {unknown[0]!r}, which is not among class_labels {declared.tolist()}.")
+        raise DataError(f"y holds the label {unknown[0]!r}, which is not among the classes {declared.tolist()}.")
     return declared, places.astype(np.int64)
+
+
+def estimator_of(model: Any) -> Any:
+    """The estimator behind a name, an estimator or None (the paper's forest)."""
+    return as_estimator("forest" if model is None else model)
 
 
 def class_weights_by_place(model: Any, classes: NDArray[Any]) -> Any:

@@ -15,13 +15,13 @@ from fedkt.lab.headline import headline, lead_of
 from fedkt.lab.html import page_template
 from fedkt.lab.names import card_of, name_of
 from fedkt.lab.quality_page import quality_part
-from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_verdicts
+from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_alarms, run_verdicts
 from fedkt.lab.results import Summary, summarise
 from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import distinct, human_bytes, human_seconds, percent, seeds_in_words, with_noun, with_spread
 from fedkt.quality import Quality
-from fedkt.report import Report, weights_in_words
+from fedkt.report import Report, plain_notes, weights_in_words
 from fedkt.system.files import write_atomically
 
 MOST_ATTENTION = 4
@@ -75,13 +75,17 @@ def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
     votes = pooled_votes(reports)
     model = model_bytes(reports)
     first = reports[0]
-    attention = [*run_verdicts(measured, name_of), *member_verdicts(list(scores.values()), name_of)]
+    attention = [
+        *run_alarms(reports, name_of),
+        *run_verdicts(measured, name_of),
+        *member_verdicts(list(scores.values()), name_of),
+    ]
     return {
         "heading": f"{first.dataset}, {with_noun(first.parties, 'party', 'parties')}, model {first.model}",
         "headline": [*attention[:MOST_ATTENTION], *headline(first, scores, measured)],
         "attention": attention[MOST_ATTENTION:],
         "warning": bool(attention),
-        "quality_table": with_capitals(quality_summary(measured, name_of)),
+        "quality_table": with_capitals(quality_summary(measured, name_of, title="Is it good enough?")),
         "quality": lead_quality(scores, measured, f"c{number}"),
         "table": summary_table(reports),
         "bars": accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
@@ -215,11 +219,11 @@ def settings(reports: Sequence[Report]) -> list[tuple[str, str]]:
 
 
 def notes_once(reports: Sequence[Report]) -> list[tuple[str, str]]:
-    """Every note once, with the runs that wrote it."""
+    """Every note once, with the runs that wrote it; what must not be overlooked stands at the top."""
     runs_by_note: dict[str, dict[str, None]] = {}
     for report in reports:
         run = name_of(report.algorithm) if report.seed is None else f"{name_of(report.algorithm)}, seed {report.seed}"
-        for note in report.notes:
+        for note in plain_notes(report):
             runs_by_note.setdefault(note, {})[run] = None
     return [
         (note, first if not others else f"{1 + len(others)} runs, first {first}")

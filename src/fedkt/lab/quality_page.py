@@ -10,7 +10,7 @@ from fedkt.lab.quality_figures import quality_pictures
 from fedkt.lab.quality_tables import class_grid, comparison_grid, comparison_words, confusion_grid, explained_grid
 from fedkt.quality import Difference, Quality
 from fedkt.quality import verdicts as verdicts_of
-from fedkt.quality.words import main_line, opening_line
+from fedkt.quality.words import main_line, opening_line, threshold_advice
 
 
 def render_quality_page(
@@ -41,7 +41,8 @@ def quality_opening(
     """The sentences a page opens with, and whether they are a warning."""
     found = list(dict.fromkeys((*verdicts_of(quality), *more)))
     beside = [comparison_words(name, each) for name, each in comparisons]
-    sentences = [*(found or [opening_line(quality)]), *beside]
+    advice = threshold_advice(quality)
+    sentences = [*(found or [opening_line(quality)]), *([] if advice is None else [advice]), *beside]
     bad = bool(found) or any(each.worse for _, each in comparisons)
     # The other openings have the accuracy in them.
     if found and quality.accuracy.low > quality.majority:

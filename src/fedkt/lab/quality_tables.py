@@ -163,7 +163,8 @@ def comparison_grid(comparisons: Sequence[tuple[str, Difference]]) -> Grid:
         ["Less", "points", "95 % between", "only this right", "only the other"],
         [
             [
-                GridCell(cell_name(name)),
+                # Whole: several students of a party differ in the end of their names.
+                GridCell(name),
                 f"{100 * each.value:+.1f}",
                 f"{100 * each.low:+.1f} to {100 * each.high:+.1f}",
                 f"{each.wins:,}",
@@ -187,5 +188,5 @@ def comparison_words(name: str, difference: Difference) -> str:
 
 
 def cell_name(name: str | int) -> str:
-    """The name of a class, or of a model, as short as a table needs it."""
+    """The name of a class as short as a table needs it."""
     return shorten(str(name), LONGEST_CELL)

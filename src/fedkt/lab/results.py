@@ -47,7 +47,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def read_report(values: dict[str, Any]) -> Report:
     """A report from its JSON values."""
-    return Report(**{**values, "notes": tuple(values["notes"]), "history": tuple(values.get("history", ()))})
+    lists = {name: tuple(values.get(name, ())) for name in ("notes", "alarms", "history")}
+    return Report(**{**values, **lists})
 
 
 def append_line(results: Path, entry: dict[str, Any]) -> None:
@@ -136,17 +137,17 @@ def by_algorithm(reports: Sequence[Report]) -> dict[str, list[Report]]:
     return groups
 
 
-def paired_points(ours: Sequence[Report], theirs: Sequence[Report]) -> list[float]:
-    """Our accuracy less theirs on the same seed, in points, for every seed that both have measured."""
-    by_seed = {each.seed: each.accuracy for each in theirs}
-    pairs = [(each.accuracy, by_seed.get(each.seed)) for each in ours]
+def paired_points(ours: Sequence[Report], theirs: Sequence[Report], figure: str = "accuracy") -> list[float]:
+    """Our accuracy, or another figure, less theirs on the same seed, in points, for every seed that both measured."""
+    by_seed = {each.seed: figure_of(each, figure) for each in theirs}
+    pairs = [(figure_of(each, figure), by_seed.get(each.seed)) for each in ours]
     return [100 * (mine - other) for mine, other in pairs if mine is not None and other is not None]
 
 
-def less_first(reports: Sequence[Report]) -> tuple[str, dict[str, list[float]]]:
+def less_first(reports: Sequence[Report], figure: str = "accuracy") -> tuple[str, dict[str, list[float]]]:
     """The algorithm that comes first, and how far the others lie from it, seed by seed and in points."""
     (first, rivals), *others = by_algorithm(reports).items()
-    return first, {name: paired_points(group, rivals) for name, group in others}
+    return first, {name: paired_points(group, rivals, figure) for name, group in others}
 
 
 def over_seeds(values: Sequence[float | None]) -> tuple[float, float] | None:

@@ -63,7 +63,9 @@ def run(
     data = replace(data, X=data.X[:0].copy())
     algorithm = make_algorithm(full, data, len(parties))
     private = isinstance(algorithm, FedKT) and full.level != "L0"
-    promise, warnings = promise_of(algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private)
+    promise, warnings, alarms = promise_of(
+        algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
+    )
     for warning in warnings:
         if caution is not None:
             caution(warning)
@@ -85,6 +87,7 @@ def run(
         promise,
         rounds.earlier.followed_by(run_log(outcome, full.level, truth=data.y_public)),
         notes=warnings,
+        alarms=alarms,
         processes=jobs,
         laboratory=True,
         command=command,

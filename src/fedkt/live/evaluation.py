@@ -80,6 +80,7 @@ class Evaluation:
             "plan": self.final.card.plan,
             "level": self.final.card.level,
             "verdicts": list(self.verdicts),
+            "alarms": list(self.final.card.alarms),
             "quality": self.quality.as_dict(),
             "baseline": None if self.baseline is None else self.baseline.as_dict(),
             "students": [each.as_dict() for each in self.students],

@@ -31,7 +31,7 @@ METADATA = 14
 
 def _without_controls(text: str) -> str:
     if not printable(text):
-        raise ValueError("control characters have no place in a privacy statement")
+        raise ValueError("control characters have no place here")
     return text
 
 
@@ -44,6 +44,7 @@ def _lines_without_controls(text: str) -> str:
 StatementValue = (
     Annotated[str, Field(max_length=2_000), AfterValidator(_without_controls)] | bool | int | FiniteFloat | None
 )
+Alarm = Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_without_controls)]
 CardText = Annotated[str, Field(min_length=1, max_length=MAX_CARD_TEXT), AfterValidator(_lines_without_controls)]
 
 
@@ -63,6 +64,10 @@ class FinalCard(Part):
     """Whether the graph also says how probable each class is; files of 0.1 do not know the question."""
     model_card: CardText | None = None
     """The model card for people, in Markdown; files of 0.1 have none."""
+    alarms: tuple[Alarm, ...] = Field(default=(), max_length=20)
+    """Why its noise leaves it of little use, as its plan tells: whoever predicts with it hears of it."""
+    probability_verdicts: tuple[Alarm, ...] = Field(default=(), max_length=20)
+    """What its server found wrong with its probabilities; empty where it found nothing, or measured nothing."""
 
 
 def parse_card(data: bytes, source: str) -> FinalCard:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,15 @@ class FinalModel:
     """Of the file's bytes."""
 
 
-def write_final(model: OnnxModel, plan: Plan, promise: Statement, model_card: str | None = None) -> bytes:
+def write_final(
+    model: OnnxModel,
+    plan: Plan,
+    promise: Statement,
+    model_card: str | None = None,
+    *,
+    alarms: Sequence[str] = (),
+    probability_verdicts: Sequence[str] = (),
+) -> bytes:
     """The final model's bytes, with everything that is needed to use it in its metadata."""
     from onnx import ModelProto
 
@@ -48,6 +57,8 @@ def write_final(model: OnnxModel, plan: Plan, promise: Statement, model_card: st
             "privacy": promise.as_dict(),
             "probabilities": model.soft,
             "model_card": model_card,
+            "alarms": tuple(alarms),
+            "probability_verdicts": tuple(probability_verdicts),
         }
     )
     proto = ModelProto()

@@ -140,6 +140,7 @@ def describe_final(data: bytes, name: str, place: str, plan: Plan | None, signat
         "features": card.columns.n_features,
         "output": output_words(card),
         "privacy": {key: value for key, value in card.privacy.items() if value is not None},
+        "alarms": list(card.alarms),
         "signature": signature,
     }
     if plan is not None:

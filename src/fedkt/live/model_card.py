@@ -14,6 +14,7 @@ from fedkt.live.final_card import MAX_CARD_TEXT
 from fedkt.plan import Plan
 from fedkt.plan.text import models_in_words
 from fedkt.quality import Quality, verdicts
+from fedkt.quality.words import threshold_advice
 from fedkt.report import Report, protects_parties
 from fedkt.system.files import printable_text
 
@@ -40,6 +41,7 @@ def write_card(
     """
     texts = plan.card
     lines = [f"# Model card: {escape(plan.task)}", ""]
+    lines += [line for alarm in report.alarms for line in (f"> **Attention.** {escape(alarm)}", "")]
     if texts is not None and texts.purpose is not None:
         lines += [f"**Purpose.** {escape(texts.purpose)}", ""]
     lines += ["## What it says", "", *what_it_says(plan, probabilities), ""]
@@ -112,8 +114,9 @@ def measured_lines(report: Report) -> list[str]:
     columns = zip(quality.classes, quality.support, quality.recall, quality.precision, strict=True)
     for label, rows, found, named in list(columns)[:MOST_NAMES]:
         lines.append(f"| {escape(clipped(label))} | {rows:,} | {part_in_percent(found)} | {part_in_percent(named)} |")
-    judgement = verdicts(quality)
-    return [*lines, *(["", *bullets(map(escape, judgement))] if judgement else [])]
+    advice = threshold_advice(quality)
+    said = [*verdicts(quality), *([] if advice is None else [advice])]
+    return [*lines, *(["", *bullets(map(escape, said))] if said else [])]
 
 
 def limits_of(plan: Plan, report: Report, probabilities: bool) -> Iterable[str]:

@@ -18,6 +18,7 @@ from fedkt.data.values import as_key
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.live.final_file import FinalModel
 from fedkt.models.prediction import labels_and_probabilities
+from fedkt.quality import Quality, measure_quality
 
 PREDICTION = "prediction"
 PROBABILITY = "probability_"
@@ -34,7 +35,8 @@ class Predictions:
 
     table: Table
     labels: tuple[str | int, ...]
-    accuracy: float | None
+    quality: Quality | None = None
+    """How good they are, where the rows are labelled."""
     notes: tuple[str, ...] = ()
     probabilities: Mapping[str | int, Sequence[float]] | None = None
     """How probable each class is on every row, where that was asked for."""
@@ -47,7 +49,7 @@ def predict_file(
     probabilities: bool = False,
     thresholds: Mapping[str | int, float] | None = None,
 ) -> Predictions:
-    """What the final model says about each row of a file; the accuracy too, where the rows are labelled.
+    """What the final model says about each row of a file; how good that is too, where the rows are labelled.
 
     With `probabilities` those of each class are told as well. `thresholds` decide the label instead of the model's own
     rule: see `labels_by_thresholds`.
@@ -61,21 +63,22 @@ def predict_file(
     limits = threshold_of_class(thresholds or {}, classes)
     table = schema.read(path, labelled=False)
     rows = schema.encode(table)
-    columns = None
-    if probabilities or limits:
+    columns, shares, labelled = None, None, schema.label in table.columns
+    # Probabilities are judged wherever they can be, also where nobody asked to see them.
+    if final.model.soft and (probabilities or limits or labelled):
         codes, shares = labels_and_probabilities(final.model, rows)
         codes = labels_by_thresholds(codes, shares, limits)
         if probabilities:
             columns = dict(zip(classes, map(shortest_decimals, shares.T), strict=True))
     else:
         codes = final.model.predict(rows)
-    accuracy, notes = None, list(schema.unseen_notes(table))
-    if schema.label in table.columns:
+    quality, notes = None, list(schema.unseen_notes(table))
+    if labelled:
         try:
-            accuracy = float(np.mean(codes == schema.labels(table, classes)))
+            quality = measure_quality(schema.labels(table, classes), codes, classes, shares)
         except DataError as reason:
             notes.append(f"No accuracy: {reason}")
-    return Predictions(table, tuple(classes[code] for code in codes), accuracy, tuple(notes), columns)
+    return Predictions(table, tuple(classes[code] for code in codes), quality, tuple(notes), columns)
 
 
 def shortest_decimals(column: NDArray[np.float32]) -> list[float]:

@@ -17,6 +17,7 @@ from fedkt.live.model_card import write_card
 from fedkt.models.exchange import OnnxModel
 from fedkt.plan import Plan
 from fedkt.privacy import Price, Statement
+from fedkt.quality import Quality, probability_verdicts
 from fedkt.report import Report, protects_parties, public_reasons
 from fedkt.system.files import read_at_most, write_atomically
 
@@ -96,9 +97,10 @@ def write_result(
     """The final model, its card, the promise and the report, on the disk, the report last."""
     public, details = public_arrivals(plan, vote, arrivals)
     absent = parties_without_vote(plan, vote)
-    notes = [note for note in report.notes if note in vote.notes]
+    notes = [note for note in report.notes if note in vote.notes and note not in report.alarms]
     card = write_card(plan, report, probabilities=vote.final.soft, absent=absent, notes=notes)
-    data = write_final(vote.final, plan, vote.promise, card)
+    found = () if report.quality is None else probability_verdicts(Quality.from_dict(report.quality))
+    data = write_final(vote.final, plan, vote.promise, card, alarms=report.alarms, probability_verdicts=found)
     result = ServerResult(
         report,
         tuple(public),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.voting import StudentAnswers
 from fedkt.bundle import Bundle
@@ -168,6 +168,7 @@ def report_of(
         vote.promise,
         replace(log, notes=notes),
         notes=(*vote_cautions(plan, vote.price, len(vote.voting)), *reruns(server.ledger)),
+        alarms=label_alarms(plan.level, vote.price),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.models.final or plan.models.default,

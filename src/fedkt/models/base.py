@@ -7,16 +7,18 @@ class list that all parties agreed on; a model that saw one class is a constant.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.models.reading import Reading
@@ -35,20 +37,24 @@ _one_thread_holds = False
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for every numeric library inside the block: models are spread over cores, not their insides.
-
-    Finding the libraries takes milliseconds, more than a small tree; so a block inside a block does not look again.
-    """
+    """One thread for every numeric library inside the block: models are spread over cores, not their insides."""
     global _one_thread_holds
     if _one_thread_holds:
         yield
         return
-    with threadpool_limits(1):
+    # A library comes with a module, and the module imported last stands last.
+    with _numeric_libraries(len(sys.modules), next(reversed(sys.modules))).limit(limits=1):
         _one_thread_holds = True
         try:
             yield
         finally:
             _one_thread_holds = False
+
+
+@lru_cache(maxsize=1)
+def _numeric_libraries(modules: int, last: str) -> ThreadpoolController:
+    """The numeric libraries of this process, looked for only when modules came: that takes longer than a small tree."""
+    return ThreadpoolController()
 
 
 @runtime_checkable

@@ -15,7 +15,7 @@ from fedkt.quality.figures import CalibrationBin, Quality
 from fedkt.quality.intervals import Interval
 from fedkt.quality.measure import measure_quality
 from fedkt.quality.paired import Difference, compare_accuracy
-from fedkt.quality.verdict import verdicts
+from fedkt.quality.verdict import label_verdicts, probability_verdicts, verdicts
 
 __all__ = [
     "CalibrationBin",
@@ -23,6 +23,8 @@ __all__ = [
     "Interval",
     "Quality",
     "compare_accuracy",
+    "label_verdicts",
     "measure_quality",
+    "probability_verdicts",
     "verdicts",
 ]

@@ -19,6 +19,11 @@ LONGEST_NAME = 40
 
 def verdicts(quality: Quality) -> tuple[str, ...]:
     """What is wrong with a model, worst first; empty where nothing is."""
+    return (*label_verdicts(quality), *probability_verdicts(quality))
+
+
+def label_verdicts(quality: Quality) -> tuple[str, ...]:
+    """What is wrong with a model's labels, worst first."""
     if sum(rows > 0 for rows in quality.support) == 1:
         only = quote(quality.majority_class)
         first = [
@@ -28,7 +33,7 @@ def verdicts(quality: Quality) -> tuple[str, ...]:
         ]
     else:
         first = [*against_majority(quality), *few_rows(quality)]
-    return (*first, *lost_classes(quality), *missed_classes(quality), *probabilities_far_off(quality))
+    return (*first, *lost_classes(quality), *missed_classes(quality))
 
 
 def against_majority(quality: Quality) -> Iterable[str]:
@@ -83,13 +88,14 @@ def lost_classes(quality: Quality) -> Iterable[str]:
         )
 
 
+def overlooked_classes(quality: Quality) -> list[int]:
+    """The classes that are missed more often than found, those that are never named among them."""
+    return [place for place, recall in enumerate(quality.recall) if recall is not None and recall < LOW_RECALL]
+
+
 def missed_classes(quality: Quality) -> Iterable[str]:
     """Classes that the model names, and misses more often than not."""
-    missed = [
-        place
-        for place, recall in enumerate(quality.recall)
-        if recall is not None and recall < LOW_RECALL and quality.predicted[place]
-    ]
+    missed = [place for place in overlooked_classes(quality) if quality.predicted[place]]
     if len(missed) > MOST_NAMES:
         names = name_list(quality.classes[place] for place in most_rows_first(quality, missed))
         yield f"Of {len(missed):,} classes the model finds fewer than half of the rows: {names}."
@@ -102,8 +108,13 @@ def missed_classes(quality: Quality) -> Iterable[str]:
         )
 
 
+def probability_verdicts(quality: Quality) -> tuple[str, ...]:
+    """What is wrong with a model's probabilities: why a reader would be misled by them."""
+    return tuple(probabilities_far_off(quality))
+
+
 def probabilities_far_off(quality: Quality) -> Iterable[str]:
-    """Probabilities that a reader would be misled by."""
+    """Probabilities that lie too far from how often they are right, or that are worse than none."""
     error, curve = quality.calibration_error, quality.calibration_curve
     if error is None or quality.log_loss is None or quality.share_log_loss is None:
         return

@@ -12,8 +12,17 @@ from fedkt.report.building import (
     public_notes,
     public_reasons,
     run_log,
+    with_quality,
 )
-from fedkt.report.record import FIGURES, NO_PRIVACY, Report, figure_of, weights_in_words
+from fedkt.report.record import (
+    FIGURES,
+    NO_PRIVACY,
+    Report,
+    attention_of,
+    figure_of,
+    plain_notes,
+    weights_in_words,
+)
 from fedkt.report.scores import accuracies, figures_alone, label_accuracy, mean_and_spread, qualities
 from fedkt.system.versions import versions
 
@@ -23,12 +32,14 @@ __all__ = [
     "Report",
     "RunLog",
     "accuracies",
+    "attention_of",
     "build_report",
     "figure_of",
     "figures_alone",
     "hide_parties",
     "label_accuracy",
     "mean_and_spread",
+    "plain_notes",
     "promise_of",
     "protects_parties",
     "public_notes",
@@ -37,4 +48,5 @@ __all__ = [
     "run_log",
     "versions",
     "weights_in_words",
+    "with_quality",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fedkt.algorithms.calibration import cautions
+from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.federation import Algorithm, Outcome, Party
 from fedkt.models.base import count_rows
@@ -52,8 +52,11 @@ def run_log(outcome: Outcome, level: str, *, truth: Labels | None = None) -> Run
 
 def promise_of(
     algorithm: Algorithm, parties: Sequence[Party], *, level: str, delta: float, reproducible_noise: bool
-) -> tuple[Statement, tuple[str, ...]]:
-    """What a simulated run promises, before it is run, and what a user should hear about it."""
+) -> tuple[Statement, tuple[str, ...], tuple[str, ...]]:
+    """What a simulated run promises, before it is run; what a user should hear about it, and which of that is alarming.
+
+    See `Report.alarms`.
+    """
     price, counts, sizes = None, False, [len(party.y) for party in parties]
     if isinstance(algorithm, FedKT):
         algorithm.check()
@@ -61,7 +64,7 @@ def promise_of(
         price = algorithm.price(public_rows=public_rows, classes=classes, parties=len(parties), delta=delta)
         counts = algorithm.voting.class_counts
     promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
-    return promise, cautions(level, price, sizes)
+    return promise, cautions(level, price, sizes), label_alarms(level, price)
 
 
 def build_report(
@@ -82,9 +85,7 @@ def build_report(
     is taken out here, and `laboratory` says that the parties were drawn from a dataset for research (see
     `hide_parties`).
     """
-    if quality is not None:
-        measured = {"accuracy": quality.accuracy.value, "balanced_accuracy": quality.balanced_accuracy.value}
-        facts = {**facts, **measured, "quality": quality.as_dict()}
+    facts = {"accuracy": None, "balanced_accuracy": None, **facts}
     report = Report(
         level=promise.level,
         label_accuracy=log.label_accuracy,
@@ -93,13 +94,26 @@ def build_report(
         privacy=str(promise),
         privacy_statement=promise.as_dict(),
         votes=log.votes,
-        notes=(*(() if quality is None else verdicts(quality)), *notes, *log.notes),
+        notes=(*notes, *log.notes),
         seconds=log.seconds,
         cpu_seconds=log.cpu_seconds if processes == 1 else None,
         versions=versions(),
         **facts,
     )
+    if quality is not None:
+        report = with_quality(report, quality)
     return hide_parties(report, laboratory=laboratory) if protects_parties(report.level) else report
+
+
+def with_quality(report: Report, quality: Quality) -> Report:
+    """The report with how good its final model is on labelled rows; what is wrong with it is said first."""
+    return replace(
+        report,
+        accuracy=quality.accuracy.value,
+        balanced_accuracy=quality.balanced_accuracy.value,
+        quality=quality.as_dict(),
+        notes=(*verdicts(quality), *report.notes),
+    )
 
 
 def protects_parties(level: str) -> bool:

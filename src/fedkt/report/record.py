@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fedkt.privacy import statement
-from fedkt.quality import Quality
+from fedkt.quality import Quality, verdicts
 from fedkt.quality.words import main_line
 
 MOST_WEIGHTS = 10
@@ -49,6 +49,8 @@ class Report:
     votes: dict[str, Any] = field(default_factory=dict)
     party_accuracy: dict[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    alarms: tuple[str, ...] = ()
+    """Those notes that say of its noise, from public figures alone, that the final model will hardly be of use."""
     source: str = ""
     """Where the rows came from, in words: a dataset may have parts that not everybody has."""
     epochs: int | str | None = None
@@ -86,6 +88,7 @@ class Report:
         if self.epochs is not None:
             local = "" if self.local_epochs is None else f", {self.local_epochs} in a party's part of a round"
             lines.append(f"  epochs: {self.epochs}{local}")
+        lines += [f"  ATTENTION: {sentence}" for sentence in attention_of(self)]
         lines += [f"  {line}" for line in quality_lines(self)]
         if self.label_accuracy is not None:
             lines.append(f"  public rows labelled right: {self.label_accuracy:.2%}")
@@ -97,7 +100,19 @@ class Report:
         if self.bytes_sent is not None:
             lines.append(f"  bytes sent: {self.bytes_sent:,}")
         lines.append(f"  seconds: {self.seconds:.1f}")
-        return "\n".join(lines + [f"  note: {note}" for note in self.notes])
+        return "\n".join(lines + [f"  note: {note}" for note in plain_notes(self)])
+
+
+def attention_of(report: Report) -> tuple[str, ...]:
+    """What must not be overlooked about the final model: why noise leaves little of it, and what is wrong with it."""
+    found = () if report.quality is None else verdicts(Quality.from_dict(report.quality))
+    return tuple(dict.fromkeys((*report.alarms, *found)))
+
+
+def plain_notes(report: Report) -> list[str]:
+    """The notes besides."""
+    loud = attention_of(report)
+    return [note for note in report.notes if note not in loud]
 
 
 def quality_lines(report: Report) -> Iterator[str]:

@@ -146,35 +146,30 @@ def price_figures(price: Price, margin: int, chance: float) -> dict[str, Any]:
 
 def print_best(candidates: list[tuple[float, Price]], epsilon: float) -> None:
     """All mechanisms as a table."""
-    from rich.table import Table
-
-    from fedkt.cli.output import stdout
+    from fedkt.cli.grids import print_grid
+    from fedkt.lab.grid import Grid, GridCell
     from fedkt.privacy.statement import rounded_up
 
     first = candidates[0][1]
     figures = first.release
-    table = Table(
-        title=f"Smallest noise for epsilon {epsilon:g} at delta {first.delta:g}: {figures.queries} queries, "
-        f"{figures.voters} voters, {figures.classes} classes, one {figures.unit}"
-    )
-    table.add_column("mechanism")
-    table.add_column("noise")
-    table.add_column("epsilon", justify="right")
-    table.add_column("accountant")
-    table.add_column("right label", justify="right")
-    table.add_column("")
+    lines = []
     for number, (chance, each) in enumerate(candidates):
-        best = number == 0 and len(candidates) > 1
-        table.add_row(
+        best = "best" if number == 0 and len(candidates) > 1 else ""
+        cells = (
             each.release.noise.name,
             words.scale_in_words(each.release.noise),
             rounded_up(each.epsilon),
-            each.accountant,
             words.chance_in_percent(chance),
-            "best" if best else "",
-            style="bold" if best else None,
+            each.accountant,
+            best,
         )
-    stdout.print(table)
+        lines.append([GridCell(cell, mark=best) for cell in cells])
+    title = (
+        f"Smallest noise for epsilon {epsilon:g} at delta {first.delta:g}: {figures.queries} queries, "
+        f"{figures.voters} voters, {figures.classes} classes, one {figures.unit}"
+    )
+    head = ["mechanism", "noise", "epsilon", "right label", "accountant", ""]
+    print_grid(Grid(head, lines, title, words=("accountant", "")), colours={"best": "bold"})
 
 
 def show_most(

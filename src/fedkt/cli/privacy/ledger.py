@@ -97,28 +97,23 @@ def totals_of(entries: list[Entry], delta: float) -> list[dict[str, Any]]:
 
 def print_entries(title: str, entries: list[Entry]) -> None:
     """The entries as a table."""
-    from rich.table import Table
-    from rich.text import Text
+    from fedkt.cli.grids import print_grid
+    from fedkt.lab.grid import Grid
 
-    from fedkt.cli.output import stdout
-
-    table = Table(title=title)
-    table.add_column("no.", justify="right")
-    table.add_column("when (UTC)", no_wrap=True)
-    for column in ("who", "labels", "of", "noise", "purpose"):
-        table.add_column(column, justify="right" if column == "labels" else "left")
+    lines = []
     for entry in entries:
         release = entry.release
         scale = ", ".join(f"{name} {value:.5g}" for name, value in entry.as_dict()["scale"].items())
-        cells = (
-            str(entry.number),
-            entry.time[:16].replace("T", " "),
-            entry.who,
-            f"{release.queries:,}",
-            f"{release.voters} voters, {release.classes} classes",
-            f"{release.noise.name}, {scale}",
-            release.purpose,
+        lines.append(
+            [
+                str(entry.number),
+                entry.time[:16].replace("T", " "),
+                entry.who,
+                f"{release.queries:,}",
+                f"{release.voters} voters, {release.classes} classes",
+                f"{release.noise.name}, {scale}",
+                release.purpose,
+            ]
         )
-        # As text: a party may be called "[red]".
-        table.add_row(*(Text(cell) for cell in cells))
-    stdout.print(table)
+    head = ["no.", "when (UTC)", "who", "labels", "of", "noise", "purpose"]
+    print_grid(Grid(head, lines, title, words=("who", "of", "noise", "purpose")))

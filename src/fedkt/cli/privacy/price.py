@@ -97,31 +97,24 @@ def price_with_counts(
 
 def print_price(release: Release, price: Price) -> None:
     """What every accountant says, and what the smallest answer means."""
-    from rich.table import Table
-
+    from fedkt.cli.grids import print_grid
     from fedkt.cli.output import stdout
+    from fedkt.lab.grid import Grid, GridCell
     from fedkt.privacy.statement import rounded_up
 
-    table = Table(
-        title=f"{words.noise_in_words(release.noise)}: {release.queries} queries, {release.voters} voters, "
-        f"{release.classes} classes, delta {price.delta:g}"
-    )
     smallest = price.accountant.split(" ")[0]
-    table.add_column("accountant")
-    table.add_column("epsilon", justify="right")
-    table.add_column("")
-    table.add_column("how")
+    lines = []
     for name, epsilon in price.accountants.items():
         applies = math.isfinite(epsilon)
-        best = applies and name == smallest
-        table.add_row(
-            name,
-            rounded_up(epsilon) if applies else "–",
-            "smallest" if best else "",
-            words.ABOUT.get(name, ""),
-            style="bold" if best else None,
-        )
-    stdout.print(table)
+        best = "smallest" if applies and name == smallest else ""
+        cells = (name, rounded_up(epsilon) if applies else "–", best, words.ABOUT.get(name, ""))
+        lines.append([GridCell(cell, mark=best) for cell in cells])
+    title = (
+        f"{words.noise_in_words(release.noise)}: {release.queries} queries, {release.voters} voters, "
+        f"{release.classes} classes, delta {price.delta:g}"
+    )
+    grid = Grid(["accountant", "epsilon", "", "how"], lines, title, words=("", "how"))
+    print_grid(grid, colours={"smallest": "bold"})
     stdout.say(words.meaning(price))
     stdout.say(
         f"Unit: one {release.unit}, {release.adjacency}. Every figure is an upper bound from public figures; – means "

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 
+import numpy as np
 import onnx
 import pytest
 
@@ -21,7 +22,7 @@ from fedkt.live.mailbox import file_at
 from fedkt.live.noise_file import NoiseFile
 from fedkt.live.shelf import Shelf
 from fedkt.plan import parse_plan, read_plan
-from fedkt.privacy import Gaussian, Laplace, Release
+from fedkt.privacy import Gaussian, Laplace, Ledger, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.accountant.together import price_together
 from live_federation import NAMES, build, fedkt, new_plan, party, server
@@ -838,3 +839,48 @@ def test_a_server_at_L2_does_not_take_parties_for_records_when_it_warns_of_delta
     notes = json.loads(server(two, "--json").out)["notes"]
     assert not any("larger than one in" in note for note in notes)
     assert any("delta 0.5 is a chance of 0.5 that nothing at all is protected" in note for note in notes)
+
+
+@pytest.mark.parametrize("family", ["naive-bayes", "svm", "hist-boosting"])
+def test_at_L1_what_the_server_writes_is_a_function_of_noisy_labels_and_of_rows_that_are_nobodys(
+    tmp_path, monkeypatch, family
+):
+    """A party's students are others, the noisy labels happen to be the same: so are all files but the ledger."""
+    build(tmp_path)
+    new_plan(tmp_path, "--force", *LAPLACE, "--seed", "7", "--final", family)
+    for name in NAMES:
+        party(tmp_path, name)
+    drawn, votes = Ledger.release, []
+
+    def same_labels(ledger, count, release, **noise):
+        def counted():
+            votes.append(np.asarray(count()))
+            return votes[-1]
+
+        labels = drawn(ledger, counted, release, **noise)
+        # Some pattern that the vote has nothing to do with.
+        return np.where(np.arange(len(labels)) % 3 == 0, 1, 0)
+
+    monkeypatch.setattr(Ledger, "release", same_labels)
+    options = ("--test", tmp_path / "test.csv", "--ledger", tmp_path / "shared.ledger")
+    server(tmp_path, *options)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "result").iterdir()}
+    text = (tmp_path / "west.csv").read_text()
+    turned = text.replace("benign", "?").replace("malignant", "benign").replace("?", "malignant")
+    (tmp_path / "west.csv").write_text(turned)
+    party(tmp_path, "west")
+    shutil.rmtree(tmp_path / "result")
+    for path in tmp_path.glob("shared.ledger*"):
+        path.unlink()
+    server(tmp_path, *options)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "result").iterdir()}
+    assert (votes[0] != votes[1]).any()
+    assert before.keys() == after.keys()
+    for name in before.keys() - {"report.json"}:
+        assert before[name] == after[name], name
+    clocks = {"seconds", "cpu_seconds"}
+    first, second = (
+        {key: value for key, value in json.loads(each["report.json"]).items() if key not in clocks}
+        for each in (before, after)
+    )
+    assert first == second

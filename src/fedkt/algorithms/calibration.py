@@ -135,6 +135,8 @@ def cautions(level: str, price: Price | None, party_rows: Sequence[int]) -> tupl
 def label_cautions(level: str, price: Price) -> list[str]:
     """What a price buys too little of: labels that are right, or labels at all. From public figures only."""
     release, notes, weak = price.release, [], weak_chance(price)
+    if not release.noise.for_votes:
+        return []
     survives = "" if weak is None else whole_percent(weak.right)
     if level == "L1" and (weak is not None or (not label_chances(price) and release.voters < FEW_PARTIES)):
         figure = "" if weak is None else f" (if {_agreeing(weak)} agree, their label survives in {survives})"

@@ -62,6 +62,7 @@ FAMILIES = {
     "gradient boosting": GradientBoostingClassifier(n_estimators=5),
     "histogram boosting": HistGradientBoostingClassifier(max_iter=5),
     "scaled svc": make_pipeline(SimpleImputer(), MinMaxScaler(), SVC()),
+    "scaled linear svc": make_pipeline(StandardScaler(), LinearSVC()),
     "scaled mlp": make_pipeline(StandardScaler(), MLPClassifier((10,), max_iter=30)),
     "imputed forest": make_pipeline(SimpleImputer(strategy="median"), RandomForestClassifier(10)),
     "scaled neighbours": make_pipeline(StandardScaler(), KNeighborsClassifier(3)),

@@ -10,6 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier, SGDClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -31,7 +32,7 @@ FAMILIES = ("forest", "extra-trees", "tree", "hist-boosting", "logistic", "naive
 SCORERS = (SVC(), LinearSVC(), RidgeClassifier(), SGDClassifier(random_state=0), Perceptron(random_state=0))
 SURE = (SGDClassifier(loss="log_loss", random_state=0), LinearDiscriminantAnalysis())
 """Those that have probabilities too, which tell less."""
-BEHIND_A_SCALER = tuple(make_pipeline(StandardScaler(), each) for each in (SVC(), *SURE))
+BEHIND_A_SCALER = tuple(make_pipeline(StandardScaler(), each) for each in (SVC(), LinearSVC(), *SURE))
 
 
 def rows_of(classes, seed=0):
@@ -132,6 +133,17 @@ def test_a_decision_function_becomes_probabilities_that_travel(estimator, classe
     model = fit_model(estimator, X, y, rng=np.random.default_rng(0))
     reading = Reading(calibrated(model, X, y), 1.0 + np.arange(classes) if factors else None)
     check_travels(replace(model, reading=reading), X, classes)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_neighbours_travel_with_their_shares(classes, scaled):
+    X, y = rows_of(classes)
+    estimator = KNeighborsClassifier(7)
+    estimator = make_pipeline(StandardScaler(), estimator) if scaled else estimator
+    model = fit_model(estimator, X, y, rng=np.random.default_rng(0))
+    check_travels(model, X, classes)
+    check_travels(replace(model, reading=Reading(calibrated(model, X, y))), X, classes)
 
 
 @pytest.mark.parametrize(

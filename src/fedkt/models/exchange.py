@@ -288,17 +288,23 @@ def _proto(estimator: Any, n_features: int, *, double: bool, scores: bool = Fals
         if own is not None:
             # The steps before are the converter's, the classifier's graph is ours: faster, and exact on ties.
             return join_graphs(_convert(estimator[:-1], n_features, double=double), own)
+    *first, last = _options(estimator, scores=scores and by_decision(estimator))
+    for options in first:
+        with suppress(LibraryFailure):
+            return _convert(estimator, n_features, double=double, options=options)
+    return _convert(estimator, n_features, double=double, options=last)
+
+
+def _options(estimator: Any, *, scores: bool) -> list[dict[Any, Any] | None]:
+    """With what options skl2onnx may be asked for an estimator, and for its decision function's `scores`, in turn."""
     # Probabilities as a table; by default they are wrapped into dictionaries.
     plain: dict[Any, Any] = {"zipmap": False}
-    if scores and by_decision(estimator):
-        if hasattr(estimator, "predict_proba"):
-            # By its identity, or the end of a pipeline would not hear of it.
-            raw = {id(last_step(estimator)): {**plain, "raw_scores": True}}
-            return _convert(estimator, n_features, double=double, options=raw)
-        with suppress(LibraryFailure):
-            return _convert(estimator, n_features, double=double, options=plain)
-    options = plain if hasattr(estimator, "predict_proba") else None
-    return _convert(estimator, n_features, double=double, options=options)
+    # By its identity, or the end of a pipeline would not hear of it.
+    end = id(last_step(estimator))
+    if hasattr(estimator, "predict_proba"):
+        return [{end: {**plain, "raw_scores": True}} if scores else plain]
+    # At the end of a pipeline LinearSVC is asked to wrap probabilities, which it does not know, unless it has options.
+    return [*([plain] if scores else []), None, {end: {}}]
 
 
 def _convert(steps: Any, n_features: int, *, double: bool, options: dict[Any, Any] | None = None) -> Any:

@@ -144,6 +144,11 @@ def neighbours_graph(estimator: Any, *, double: bool) -> Any:
     return label_model(nodes, int(estimator.n_features_in_), initialisers(tables))
 
 
+def neighbours_scores(estimator: Any) -> LabelScores:
+    """Where in `neighbours_graph` the neighbours of each class are counted."""
+    return LabelScores("counts", len(estimator.classes_), "sum", float(estimator.n_neighbors))
+
+
 def join_graphs(before: Any, after: Any) -> Any:
     """The steps of a pipeline followed by our own graph of its classifier."""
     from onnx import TensorProto, helper

@@ -43,7 +43,11 @@ NAIVE_BAYES = Family(
     row_weight=1.0,
     class_weights={"priors": None, "class_prior": None, "fit_prior": True},
 )
-NEIGHBOURS = Family(classes=("KNeighborsClassifier",), graph=later("fedkt.models.graphs:neighbours_graph"))
+NEIGHBOURS = Family(
+    classes=("KNeighborsClassifier",),
+    graph=later("fedkt.models.graphs:neighbours_graph"),
+    scores=later("fedkt.models.graphs:neighbours_scores"),
+)
 LINEAR = Family(
     classes=("SGDClassifier", "LinearDiscriminantAnalysis"), scale="decision", class_weights={"class_weight": None}
 )

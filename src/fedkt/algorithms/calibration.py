@@ -137,11 +137,9 @@ def label_alarms(level: str, price: Price | None) -> tuple[str, ...]:
 
     From public figures only. Known before anything is trained, and to be told of whatever came of it.
     """
-    if price is None:
+    if price is None or not price.release.noise.for_votes:
         return ()
     release, notes, weak = price.release, [], weak_chance(price)
-    if not release.noise.for_votes:
-        return []
     survives = "" if weak is None else whole_percent(weak.right)
     if level == "L1" and (weak is not None or (not label_chances(price) and release.voters < FEW_PARTIES)):
         figure = "" if weak is None else f" (if {_agreeing(weak)} agree, their label survives in {survives})"

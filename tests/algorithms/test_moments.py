@@ -211,7 +211,7 @@ def test_at_level_l2_the_head_still_learns_and_its_price_is_told():
     parties = [party(f"party {number}", np.arange(number, 900, 3), noise_seed=number) for number in range(3)]
     noise = noise_for_epsilon(epsilon=1.0, delta=1e-5, classes=3)
     algorithm = Moments("tree", level="L2", noise=noise)
-    promise, _ = promise_of(algorithm, parties, level="L2", delta=1e-5, reproducible_noise=True)
+    promise, _, _ = promise_of(algorithm, parties, level="L2", delta=1e-5, reproducible_noise=True)
     assert 0.999 < promise.epsilon <= 1.0
     assert "sums of features with gaussian-sums noise" in str(promise)
     assert "all numbers that leave a party" in str(promise)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from fedkt.data.columns import Table
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.live.final_file import read_final, write_final
-from fedkt.live.predictions import Predictions, labels_by_thresholds, to_csv
+from fedkt.live.predictions import Predictions, labels_by_thresholds, shortest_decimals, to_csv
 from fedkt.models.base import fit_model
 from fedkt.models.exchange import to_onnx, to_soft_onnx
 from fedkt.models.prediction import predict_all, probabilities_of_all
@@ -60,6 +60,14 @@ def test_probabilities_come_out_in_a_column_per_class_named_by_it(made):
     np.testing.assert_allclose(listed["probabilities"]["benign"], native[:, 1], atol=1e-5)
     assert "probabilities" not in predicted(folder)
     assert listed["predictions"] == predicted(folder)["predictions"]
+
+
+def test_probabilities_that_differ_are_written_so_that_they_differ():
+    """Next to 0 and to 1 six decimals are no order any more."""
+    column = np.array([1e-20, 2e-20, 0.3, 0.7, 1 - 2**-23, 1 - 2**-24], np.float32)
+    written = shortest_decimals(column)
+    assert np.array_equal(np.array(written).astype(np.float32), column)
+    assert written[:4] == [1e-20, 2e-20, 0.3, 0.7]
 
 
 def test_a_row_gets_a_class_where_it_is_as_probable_as_its_threshold_and_of_two_classes_the_other_below(made):

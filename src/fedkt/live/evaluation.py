@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.bundle import Bundle
-from fedkt.data.values import plural
+from fedkt.data.values import as_key, plural
 from fedkt.errors import BundleError, ConfigurationError, DataError, PrivacyError
 from fedkt.live.final_file import FinalModel
 from fedkt.live.inbox import gather
@@ -162,7 +162,8 @@ def compare_baseline(
 ) -> Rival:
     """Another final model on the same rows, by columns of its own; its classes must be the same."""
     classes, theirs = final.card.classes, baseline.card.classes
-    if set(map(str, classes)) != set(map(str, theirs)):
+    own, other = [as_key(each) for each in classes], [as_key(each) for each in theirs]
+    if set(own) != set(other):
         raise ConfigurationError(
             f"{baseline.model.name} tells other classes apart ({', '.join(map(str, theirs[:10]))}) than "
             f"{final.model.name} ({', '.join(map(str, classes[:10]))}). Only models for the same task are compared."
@@ -172,7 +173,7 @@ def compare_baseline(
         schema = baseline.card.columns
         X = schema.encode(schema.read(path, labelled=False))
     # The same classes may stand in another order.
-    order = [list(map(str, theirs)).index(str(each)) for each in classes]
+    order = [other.index(each) for each in own]
     place = np.argsort(order)
     codes, probabilities = answers_of(baseline.model, X, len(theirs))
     answer = place[codes]

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, ValidationError
 
 from fedkt.data.schema import Schema
 from fedkt.data.table import MAX_COLUMNS, printable
+from fedkt.data.values import as_key
 from fedkt.errors import ModelError
 from fedkt.plan import MAX_CLASSES, Class, Part, Text, faults_of
 
@@ -48,6 +49,12 @@ Alarm = Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_wi
 CardText = Annotated[str, Field(min_length=1, max_length=MAX_CARD_TEXT), AfterValidator(_lines_without_controls)]
 
 
+def _each_once(classes: tuple[Class, ...]) -> tuple[Class, ...]:
+    if len(set(map(as_key, classes))) != len(classes):
+        raise ValueError("it has the same class twice (1 and '1' are the same)")
+    return classes
+
+
 class FinalCard(Part):
     """What a final file says about itself."""
 
@@ -56,7 +63,9 @@ class FinalCard(Part):
     task: Text
     plan: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     level: Literal["L0", "L1", "L2"]
-    classes: tuple[Class, ...] = Field(min_length=2, max_length=MAX_CLASSES, fail_fast=True)
+    classes: Annotated[
+        tuple[Class, ...], Field(min_length=2, max_length=MAX_CLASSES, fail_fast=True), AfterValidator(_each_once)
+    ]
     columns: Schema = Field(alias="schema")
     privacy: dict[Text, StatementValue | dict[Text, FiniteFloat]] = Field(default_factory=dict, max_length=50)
     """The privacy statement: what was promised when it was made."""

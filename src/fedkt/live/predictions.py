@@ -23,8 +23,6 @@ from fedkt.quality import Quality, measure_quality
 PREDICTION = "prediction"
 PROBABILITY = "probability_"
 """What the column of a class's probability is called, before the class."""
-DECIMALS = 6
-"""Of a probability that is written: float32 has no more."""
 ROUNDING = 1e-6
 FORMULA = re.compile(r"[ ]*[=+\-@\t\r\n＝＋－＠]")
 """How a cell begins that spreadsheets may compute: also in the wide signs of East Asian keyboards."""
@@ -71,7 +69,7 @@ def predict_file(
         codes, shares = labels_and_probabilities(final.model, rows)
         codes = labels_by_thresholds(codes, shares, limits)
         if probabilities:
-            columns = dict(zip(classes, shares.astype(float).round(DECIMALS).T.tolist(), strict=True))
+            columns = dict(zip(classes, map(shortest_decimals, shares.T), strict=True))
     else:
         codes = final.model.predict(rows)
     quality, notes = None, list(schema.unseen_notes(table))
@@ -81,6 +79,11 @@ def predict_file(
         except DataError as reason:
             notes.append(f"No accuracy: {reason}")
     return Predictions(table, tuple(classes[code] for code in codes), quality, tuple(notes), columns)
+
+
+def shortest_decimals(column: NDArray[np.float32]) -> list[float]:
+    """The numbers with as many digits as tell one float32 from the next: rows may be ranked by them."""
+    return [float(str(each)) for each in column]
 
 
 def threshold_of_class(thresholds: Mapping[str | int, float], classes: Sequence[str | int]) -> dict[int, float]:

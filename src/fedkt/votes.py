@@ -37,6 +37,8 @@ class Vote:
     """Each party's share of a class's rows, mean over the classes."""
     largest_shares: dict[str, list[Any]] | None = None
     """The class that each party has the largest share of, and that share."""
+    influence: dict[str, float] | None = None
+    """The share of the public rows that would have another label without a party."""
     strayed: float | None = None
     """How far the labels' class shares lay from the expected ones, before they were moved."""
 

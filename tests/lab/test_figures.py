@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.figures import accuracy_bars, vote_histograms
+from fedkt.lab.figures import figure_bars, vote_histograms, votes_in_words
 from fedkt.lab.partition_figure import (
     partition_bubbles,
     round_down,
@@ -20,6 +20,7 @@ from fedkt.lab.partition_figure import (
     without_shared_word,
 )
 from fedkt.lab.results import Summary
+from fedkt.lab.svg import is_narrow
 
 SVG = "{http://www.w3.org/2000/svg}"
 OWNERS = np.array(["north", "north", "south", "south", "south", "west"])
@@ -79,7 +80,9 @@ def test_any_number_of_parties_gives_a_picture_of_bounded_size(parties: int) -> 
     owners = np.array([f"party {number:04d}" for number in range(parties)] * 4)
     svg = partition_bubbles(owners, np.repeat([0, 1, 2, 3], parties), list("abcd")).svg()
     _, _, width, height = (float(number) for number in (ElementTree.fromstring(svg).get("viewBox") or "").split())
-    assert width == 576
+    # A few fit on a phone: 4.4 inches of 72 units, 8 inches for more.
+    assert width == pytest.approx(316.8 if parties <= 6 else 576)
+    assert is_narrow(svg) == (parties <= 6)
     assert height < 1400
     assert len(svg) < 1_000_000
 
@@ -109,7 +112,7 @@ def test_the_same_numbers_give_the_same_bytes_and_no_date() -> None:
 
 
 def test_ids_of_two_pictures_on_one_page_do_not_clash() -> None:
-    first, second = partition_bubbles(OWNERS, Y, ["no", "yes"]).svg(), vote_histograms(votes()).svg()
+    first, second = partition_bubbles(OWNERS, Y, ["no", "yes"]).svg(), vote_histograms(votes())[0].svg()
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (first, second)]
     assert ids[0]
     assert not ids[0] & ids[1]
@@ -117,22 +120,26 @@ def test_ids_of_two_pictures_on_one_page_do_not_clash() -> None:
         assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg)) <= own
 
 
-def test_the_vote_picture_says_ties_and_unlabelled_rows_in_words() -> None:
-    svg = vote_histograms(votes(unlabelled=3, ties=44)).svg()
-    told = "Of 10 public rows, 3 got no vote and no label; 44 had a tie, broken at random."
-    assert told in texts(svg)
+def test_what_the_vote_pictures_do_not_show_is_said_in_words() -> None:
+    drawn = votes(unlabelled=3, ties=44)
+    assert votes_in_words(drawn) == "Of 10 public rows, 3 got no vote and no label; 44 had a tie, broken at random."
+    svg, _ = (picture.svg() for picture in vote_histograms(drawn))
     # Bins at their middles: (8 · 0.975 + 2 · 0.525) / 10 = 0.885.
     assert "Mean agreement about 88%" in description(svg)
 
 
-def test_accuracies_are_written_with_their_spread() -> None:
+def test_each_figure_has_a_picture_of_its_own_for_the_algorithms_that_it_was_measured_of() -> None:
     summaries = [
-        Summary("fedkt", (0, 1, 2), (0.842, 0.005), (0.76, 0.01), None, 1.0, None),
+        Summary("fedkt", (0, 1, 2), (0.842, 0.005), (0.76, 0.01), None, 1.0, None, auc=(0.9, 0.02)),
         Summary("solo", (0,), (0.79, 0.0), (0.7, 0.0), None, 1.0, None),
     ]
-    svg = accuracy_bars(summaries).svg()
-    assert {"FedKT", "Solo", "84.2", "79.0", "76.0", "70.0"} <= set(texts(svg))
-    assert "FedKT: accuracy 84.2% ± 0.5, balanced accuracy 76.0% ± 1.0; Solo: accuracy 79.0%" in description(svg)
+    accuracy, balanced, auc = (picture.svg() for picture in figure_bars(summaries))
+    assert {"FedKT", "Solo", "84.2 %", "79.0 %"} <= set(texts(accuracy))
+    assert "Test accuracy: FedKT 84.2% ± 0.5; Solo 79.0%." in description(accuracy)
+    assert {"FedKT", "Solo", "76.0 %", "70.0 %"} <= set(texts(balanced))
+    assert "AUC: FedKT 90.0% ± 2.0." in description(auc)
+    assert all(map(is_narrow, (accuracy, balanced, auc))), "a phone shows them without scrolling"
+    assert len(figure_bars([summaries[1]])) == 2
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.3, 1), (1, 1), (4.9, 2), (5, 5), (999, 500), (1000, 1000)])

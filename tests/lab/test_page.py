@@ -14,8 +14,11 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from fedkt.errors import ConfigurationError
+from fedkt.lab.grid import Grid, phone_width
+from fedkt.lab.html import PHONE
 from fedkt.lab.page import render_page, write_page
 from fedkt.lab.words import human_bytes, human_seconds, megabytes, seeds_in_words
+from fedkt.quality import measure_quality
 from fedkt.report import NO_PRIVACY, Report
 
 VOTES = {
@@ -283,3 +286,49 @@ def test_a_page_opens_with_what_the_noise_leaves_of_a_final_model_and_has_it_onc
     headline = page.partition('<div class="headline warning">')[2]
     assert headline.strip().startswith(f"<p>FedKT: {words}</p>")
     assert page.count(words) == 1
+
+
+def test_a_headline_of_many_algorithms_names_the_ends_and_says_of_whom_it_speaks() -> None:
+    others = {"solo": 0.70, "pate": 0.75, "fedkt-expert": 0.82, "centralised": 0.85}
+    runs = [report(), *(report(algorithm=name, accuracy=value, votes={}) for name, value in others.items())]
+    headline = render_page(runs, title="x").partition('<div class="headline')[2].partition("</div>")[0]
+    assert "FedKT has 10.0 points more than a party alone on average." in headline
+    assert "FedKT has 5.0 points less than training on the pooled rows." in headline
+    assert "The other 2 lie in between." in headline
+    assert "PATE" not in headline
+
+
+def test_a_single_run_opens_with_its_interval_and_has_its_figures_once() -> None:
+    """Wilson's interval of 9 of 10 is 59.6 to 98.2."""
+    quality = measure_quality([0] * 6 + [1] * 4, [0] * 6 + [1] * 3 + [0], ["no", "yes"], [[0.5, 0.5]] * 10)
+    page = read(render_page([report(accuracy=0.9, balanced_accuracy=0.875, quality=quality.as_dict())], title="x"))
+    assert "FedKT on heart with 4 parties (seed 0): right on 90.0 % (59.6 to 98.2 %) of 10 rows" in page.words
+    assert "Is it good enough?" not in page.words
+    assert "The final model of FedKT, seed 0" in page.words
+
+
+def test_figures_stand_beside_accuracy_with_differences_seed_by_seed() -> None:
+    quality = [measure_quality([0, 1] * 5, [0, 1] * 5, ["no", "yes"], [[p, 1 - p]] * 10) for p in (0.5, 0.7)]
+    runs = [report(seed=seed, quality=each.as_dict()) for seed, each in enumerate(quality)]
+    runs += [report(seed=seed, algorithm="pate", quality=quality[0].as_dict(), votes={}) for seed in (0, 1)]
+    words = read(render_page(runs, title="x")).words
+    assert "Algorithm Accuracy % Balanced accuracy % AUC % Probabilities off by % Log loss" in words
+    assert "More (+) or less (-) than FedKT on the same seeds, in points" in words
+    # Off by 0 and .2, a mean of .1 with a standard deviation of .2/√2; of pate by 0 twice.
+    assert "10.0 ± 14.1" in words
+    assert "-10.0 ± 14.1 (1 of 2)" in words
+
+
+def test_a_table_too_wide_for_a_phone_says_in_each_cell_what_it_is() -> None:
+    page = read(render_page([report(), solo()], title="x"))
+    heads = {given["data-head"] for tag, given in page.tags if tag == "td" and "data-head" in given}
+    assert {"Accuracy %", "Balanced accuracy %", "AUC %"} <= heads
+    assert ("table", {"class": "stack"}) in [(tag, dict(given)) for tag, given in page.tags]
+    # Four short columns fit.
+    assert phone_width(Grid(["Class", "rows", "found %"], [["yes", "1,000", "57.5"]])) < PHONE
+
+
+def test_the_weights_of_experts_are_a_table() -> None:
+    weighed = {**VOTES, "weights": {"north": 0.25, "south": 0.75}, "largest_shares": {"south": ["sick", 0.9]}}
+    words = read(render_page([report(algorithm="fedkt-expert", votes=weighed)], title="x")).words
+    assert "Party Weight Largest share south 75.0 % sick: 90.0 % north 25.0 % –" in words

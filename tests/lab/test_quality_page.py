@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
 from fedkt.lab.quality_figures import quality_pictures
-from fedkt.lab.quality_page import render_quality_page
+from fedkt.lab.quality_page import quality_opening, render_quality_page
 from fedkt.lab.quality_tables import (
     calibration_grid,
     class_grid,
@@ -17,6 +17,7 @@ from fedkt.lab.quality_tables import (
     comparison_words,
     confusion_grid,
     figures_grid,
+    narrow_comparison_grid,
 )
 from fedkt.quality import compare_accuracy, measure_quality
 
@@ -134,3 +135,39 @@ def test_pictures_are_described_and_the_same_for_the_same_figures():
     assert confusion.words == "no: 78 of 78 found; yes: 0 of 22 found."
     for first, second in zip(quality_pictures(ALWAYS_NO), quality_pictures(ALWAYS_NO), strict=True):
         assert first.svg() == second.svg()
+
+
+def test_of_many_other_models_the_opening_counts_and_the_table_names_them():
+    """One better, one alike and two worse than the model, which is wrong on 20 rows of 200.
+
+    Agresti and Min of 0 and 20: -20/202 -+ 1.96 sqrt(21 - 400/202)/202, which is -9.90 -+ 4.23 points.
+    """
+    half = np.where(np.arange(200) % 2 == 0, 1 - TRUTH, TRUTH)
+    others = {"perfect": TRUTH, "alike": LABELS, "half": half, "other half": 1 - half}
+    against = [(name, compare_accuracy(TRUTH, LABELS, labels)) for name, labels in others.items()]
+    html = render_quality_page("final.onnx", GOOD, comparisons=against)
+    opening, _, rest = html.partition('<div class="pair">')
+    assert (
+        "better than 2 of 4 other models on these rows and worse than 1; the other 1 cannot be told apart"
+        in words_of(opening)
+    )
+    assert "perfect" not in opening
+    assert 'class="headline warning"' in opening
+    assert all(f'<th scope="row">{name}</th>' in rest for name in others)
+    # With its interval under it a figure takes one column, as a phone has room for four.
+    head = [word.replace("\n", " ") for word in narrow_comparison_grid(against).head]
+    assert head == ["Other model", "Points (95 % between)", "Only this right", "Only the other"]
+    assert cells(narrow_comparison_grid(against))[0][1:] == ["-10.0 (-14.1 to -5.7)", "0", "20"]
+
+
+def test_how_often_the_model_is_right_follows_its_verdicts_and_not_what_others_do():
+    truth = np.repeat([0, 1], 100)
+    labels = np.where(np.arange(200) % 10 == 0, 1 - truth, truth)
+    unsure = measure_quality(truth, labels, ["no", "yes"], np.where(labels[:, None] == [0, 1], 0.6, 0.4))
+    sentences = quality_opening(unsure, [("mine.onnx", compare_accuracy(truth, labels, labels))])["sentences"]
+    assert [each.split(" ")[0] for each in sentences] == ["The", "Right", "Cannot"]
+
+
+def test_a_line_does_not_end_between_a_number_and_its_sign():
+    opening = render_quality_page("final.onnx", GOOD).partition("<h3>")[0].partition('class="headline')[2]
+    assert "90.0\u00a0%" in opening

@@ -94,8 +94,8 @@ def test_differences_are_told_of_every_figure_and_of_how_far_off_less_is_better(
     assert difference_summary(runs[::2]).lines == [], "a single seed tells no difference"
 
 
-def test_a_verdict_that_holds_on_some_seeds_says_on_how_many():
+def test_a_verdict_that_holds_in_some_runs_says_in_how_many():
     runs = [run("fedkt", 0, found=1), run("fedkt", 1, found=4), run("fedkt", 2, found=0)]
     said = run_verdicts(runs)
-    assert any(each.startswith("fedkt on 1 of 3 seeds: Class 'yes' is never predicted") for each in said)
-    assert any(each.startswith("fedkt on 3 of 3 seeds, for instance: These are only 10 rows") for each in said)
+    assert any(each.startswith("fedkt in 1 of 3 runs: Class 'yes' is never predicted") for each in said)
+    assert any(each.startswith("fedkt in 3 of 3 runs, for instance: These are only 10 rows") for each in said)

@@ -394,7 +394,7 @@ def test_a_server_that_runs_again_on_the_same_bundles_pays_once_and_on_others_is
 
 
 def test_a_server_killed_before_it_wrote_anything_goes_on_without_paying_again(one, monkeypatch):
-    def dies(*_):
+    def dies(*_, **__):
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as broken:

@@ -74,3 +74,13 @@ def test_a_limit_is_a_probability_that_can_be_reached():
     assert "yes=0.01 " in threshold_advice(measure_quality(truth, np.zeros(1000, int), ["no", "yes"], sure))
     most = measure_quality(1 - truth, np.zeros(1000, int), ["no", "yes"], sure)
     assert "yes=0.5 " in threshold_advice(most)
+
+
+def test_where_the_probabilities_do_not_tell_the_classes_apart_the_advice_says_so():
+    truth, labels, probabilities = rare_class()
+    never = np.zeros(len(truth), int)
+    assert "no limit may help" not in threshold_advice(measure_quality(truth, labels, ["no", "yes"], probabilities))
+    blind = measure_quality(truth, never, ["no", "yes"], np.full((len(truth), 2), 0.5))
+    assert "not shown to tell the classes apart (AUC 50.0 % (" in threshold_advice(blind)
+    turned = measure_quality(truth, never, ["no", "yes"], probabilities[:, ::-1])
+    assert threshold_advice(turned).endswith("no limit may help.")

@@ -10,6 +10,7 @@ from fedkt.algorithms import (
     feddf,
     fedkt_prox,
     fedprox,
+    moments,
     pate,
     pate_soft,
     pfnm,
@@ -23,6 +24,7 @@ from fedkt.algorithms.feddf import FedDF
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.fedkt_prox import FedKTProx
 from fedkt.algorithms.fedprox import FedProx
+from fedkt.algorithms.moments import Moments
 from fedkt.algorithms.pate import PATE
 from fedkt.algorithms.pate_soft import SoftPATE
 from fedkt.algorithms.pfnm import PFNM
@@ -44,6 +46,7 @@ def card_for(voting: Voting) -> Card:
         marker=voting.marker,
         compared_at=voting.compared_at,
         voting=voting,
+        levels=voting.levels,
         party_models=True,
     )
 
@@ -52,6 +55,7 @@ ALGORITHMS: dict[str, Card] = {
     card.name: card
     for card in (
         *(card_for(voting()) for voting in VOTINGS.values()),
+        moments.CARD,
         solo.CARD,
         pate.CARD,
         pate_soft.CARD,
@@ -76,6 +80,7 @@ __all__ = [
     "FedKT",
     "FedKTProx",
     "FedProx",
+    "Moments",
     "Scaffold",
     "SoftPATE",
     "Solo",

@@ -137,7 +137,7 @@ def label_alarms(level: str, price: Price | None) -> tuple[str, ...]:
 
     From public figures only. Known before anything is trained, and to be told of whatever came of it.
     """
-    if price is None:
+    if price is None or not price.release.noise.for_votes:
         return ()
     release, notes, weak = price.release, [], weak_chance(price)
     survives = "" if weak is None else whole_percent(weak.right)

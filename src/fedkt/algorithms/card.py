@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fedkt.federation import Algorithm
+from fedkt.privacy import Noise
 
 if TYPE_CHECKING:
     from fedkt.algorithms.voting import Voting
@@ -66,6 +67,10 @@ class Card:
     """What a sentence says that a result is better or worse than; empty where it is no measure."""
     voting: Voting | None = None
     """How FedKT's server weighs the parties, where it is FedKT."""
+    levels: tuple[str, ...] = ("L0",)
+    """The privacy levels that it has."""
+    noise_for_epsilon: Callable[..., Noise] | None = None
+    """From epsilon, delta and classes: the smallest noise of its own that keeps ε; None for the noise of votes."""
     party_models: bool = False
     """Whether a party may bring a model of its own."""
 

@@ -8,7 +8,7 @@ afterwards on the same distributions. Its labels may be moved towards classes th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,17 @@ from fedkt.votes import NO_VOTE, Labels
 
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
+
+
+class Final(Protocol):
+    """What has a final model to be trained."""
+
+    level: str
+
+    def final_model(self, server: Server) -> Any:
+        """Who studies at the server, untrained."""
+        ...
+
 
 FEW_ROWS = 20
 """On fewer public rows nothing is calibrated: slope and offsets would follow single rows."""
@@ -154,7 +165,7 @@ class FinalLesson:
         return model
 
 
-def final_lesson(fedkt: FedKT, server: Server, labelled: LabelledRows) -> FinalLesson:
+def final_lesson(fedkt: Final, server: Server, labelled: LabelledRows) -> FinalLesson:
     """What the final model learns: distributions where it can, else labels; rows without a label are left out."""
     answered = np.flatnonzero(labelled.labels != NO_VOTE)
     if len(answered) == 0:

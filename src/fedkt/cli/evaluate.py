@@ -100,10 +100,10 @@ def write_quality_page(path: Path, evaluation: Evaluation, signer: str | None) -
         ("Privacy level", card.level),
     ]
     page = render_quality_page(
-        f"How good is the model? {card.task}",
+        f"{card.task}: how good is the model?",
         evaluation.quality,
         comparisons=evaluation.comparisons,
-        verdicts=card.alarms,
+        verdicts=(*evaluation.verdicts, *card.alarms),
         facts=facts,
     )
     write_atomically(path, page.encode())

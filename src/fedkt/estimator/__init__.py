@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fedkt.algorithms import FedKT
+from fedkt.algorithms import FedKT, Moments
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import (
@@ -55,7 +55,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     subsets : subsets of a cut, and so teachers per student (t). Default: 5, and 1 for expert voting without noise.
     voting : "consistent" (the paper's: a party's vote counts where its students agree), "expert" (a party is weighed by
         its rows of each class, which it tells) or "expert-no-counts" (a student says by itself which rows are not its
-        party's). Default: "expert", and "consistent" at a private level.
+        party's); or "moments": no students, parties send sums of public features, and only `final` is trained, where
+        it is given. Default: "expert", and "consistent" at a private level.
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
@@ -171,8 +172,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             algorithm=algorithm.name,
             model=type(algorithm.model).__name__,
             parties=len(members),
-            partitions=algorithm.partitions,
-            subsets=algorithm.subsets,
+            partitions=getattr(algorithm, "partitions", None),
+            subsets=getattr(algorithm, "subsets", None),
             seed=seed,
             accuracy=None,
             balanced_accuracy=None,
@@ -255,8 +256,11 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         except ValueError as reason:
             raise DataError(f"`public` cannot be used: {reason}") from reason
 
-    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT:
+    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT | Moments:
         """FedKT as the parameters say, for these classes once they are known."""
+        if self.voting == Moments.voting:
+            final = self.final if classes is None else class_weights_by_place(self.final, classes)
+            return Moments(estimator_of(self.estimator), final=final, level=self.level, noise=self.noise)
         parts = [estimator_of(self.estimator), self.teacher, self.student, self.final]
         if classes is not None:
             parts = [class_weights_by_place(part, classes) for part in parts]

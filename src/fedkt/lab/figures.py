@@ -7,13 +7,15 @@ the same for the same numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.lab.names import colour_of, name_of
-from fedkt.lab.svg import BLUE, GRID, ORANGE, QUIET, WIDTH, Picture, shorten
+from fedkt.lab.svg import BLUE, GRID, NARROW, ORANGE, Picture, shorten
+from fedkt.report import figure_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,67 +25,79 @@ if TYPE_CHECKING:
     from fedkt.report import Report
 
 
-def accuracy_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> Picture:
-    """Mean accuracy and balanced accuracy per algorithm, the spread over seeds as error bars, each seed as a dot."""
-    words = [
-        f"{name_of(each.algorithm)}: accuracy {accuracy_in_words(each.accuracy, len(each.seeds))}, "
-        f"balanced accuracy {accuracy_in_words(each.balanced_accuracy, len(each.seeds))}"
-        for each in summaries
-    ]
-    return Picture("Accuracy of each algorithm", "; ".join(words) + ".", lambda: draw_bars(summaries, reports))
+MEASURES = {"accuracy": "Test accuracy", "balanced_accuracy": "Balanced accuracy (mean over classes)", "auc": "AUC"}
+"""The figures that algorithms are drawn side by side by, and the titles of their pictures."""
 
 
-def vote_histograms(votes: dict[str, Any]) -> Picture:
+def figure_bars(summaries: Sequence[Summary], reports: Sequence[Report] = ()) -> list[Picture]:
+    """A picture for each figure that was measured: a mean per algorithm, the spread over seeds, each seed as a dot."""
+    pictures = []
+    for measure, title in MEASURES.items():
+        known = [each for each in summaries if getattr(each, measure) is not None]
+        words = [
+            f"{name_of(each.algorithm)} {share_in_words(getattr(each, measure), len(each.seeds))}" for each in known
+        ]
+        if known:
+            drawn = partial(draw_bars, known, reports, measure, title)
+            pictures.append(Picture(title, f"{title}: {'; '.join(words)}.", drawn))
+    return pictures
+
+
+def vote_histograms(votes: dict[str, Any]) -> list[Picture]:
     """How the parties voted on the public rows: how many agreed with the winner, and how many abstained."""
-    agreement, abstention = (np.asarray(votes[f"{what}_histogram"]) for what in ("agreement", "abstention"))
-    unlabelled, ties = int(votes.get("unlabelled", 0)), int(votes.get("ties", 0))
-    rows = int(agreement.sum())
-    words = f"Of {rows:,} public rows, {unlabelled:,} got no vote and no label; {ties:,} had a tie, broken at random."
-    means = f"Mean agreement about {middle_of(agreement):.0%}, mean abstention about {middle_of(abstention):.0%}."
-    return Picture(
-        "How the parties voted on the public rows",
-        f"{means} {words}",
-        lambda: draw_votes(agreement, abstention, words),
-    )
+    pictures = []
+    for what, colour, title in (
+        ("agreement", BLUE, "Share of the parties that voted for the winner"),
+        ("abstention", ORANGE, "Share of the parties that abstained"),
+    ):
+        heights = np.asarray(votes[f"{what}_histogram"])
+        words = f"Mean {what} about {middle_of(heights):.0%} on {int(heights.sum()):,} public rows."
+        pictures.append(Picture(title, words, partial(draw_votes, heights, colour, title)))
+    return pictures
 
 
-def draw_bars(summaries: Sequence[Summary], reports: Sequence[Report]) -> Figure:
-    """Both accuracies; the axes do not begin at 0, or the differences between algorithms would vanish on them."""
+def votes_in_words(votes: dict[str, Any]) -> str:
+    """What the histograms do not show of a vote."""
+    rows, unlabelled, ties = int(sum(votes["agreement_histogram"])), votes.get("unlabelled", 0), votes.get("ties", 0)
+    return f"Of {rows:,} public rows, {unlabelled:,} got no vote and no label; {ties:,} had a tie, broken at random."
+
+
+def draw_bars(summaries: Sequence[Summary], reports: Sequence[Report], measure: str, title: str) -> Figure:
+    """One line an algorithm, its name above it; the axis does not begin at 0, or differences would vanish on it."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, 1.15 + 0.42 * max(len(summaries), 1)), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-    for axes, measure, title in (
-        (left, "accuracy", "Test accuracy"),
-        (right, "balanced_accuracy", "Balanced accuracy (mean over classes)"),
-    ):
-        draw_accuracies(axes, summaries, reports, measure)
-        axes.set_title(title)
-    left.set_yticks(range(len(summaries)), [shorten(name_of(each.algorithm), 28) for each in summaries])
-    left.set_ylim(max(len(summaries), 1) - 0.45, -0.65)
+    figure = Figure(figsize=(NARROW, 0.8 + 0.46 * len(summaries)), layout="constrained")
+    axes = figure.subplots()
+    draw_accuracies(axes, summaries, reports, measure)
+    axes.set_title(title)
+    axes.set_yticks([])
+    beside = axes.get_yaxis_transform()
+    for row, each in enumerate(summaries):
+        axes.text(0, row - 0.36, shorten(name_of(each.algorithm), 28), transform=beside, va="center")
+        mean = f"{100 * getattr(each, measure)[0]:.1f} %"
+        axes.text(1, row - 0.36, mean, transform=beside, va="center", ha="right", weight="bold")
+    axes.set_ylim(len(summaries) - 0.5, -0.65)
     return figure
 
 
-def draw_votes(agreement: NDArray[np.int64], abstention: NDArray[np.int64], words: str) -> Figure:
-    """Both histograms, and the rest of the vote in words below them."""
+def draw_votes(heights: NDArray[np.int64], colour: str, title: str) -> Figure:
+    """A histogram over public rows."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.08})
-    draw_histogram(left, agreement, BLUE, "Share of the parties that voted for the winner")
-    draw_histogram(right, abstention, ORANGE, "Share of the parties that abstained")
-    left.set_ylabel("public rows")
-    figure.supxlabel(words, fontsize=9, color=QUIET)
+    figure = Figure(figsize=(NARROW, 2.5), layout="constrained")
+    axes = figure.subplots()
+    draw_histogram(axes, heights, colour, title)
+    axes.set_ylabel("public rows")
     return figure
 
 
 def draw_accuracies(axes: Axes, summaries: Sequence[Summary], reports: Sequence[Report], measure: str) -> None:
-    """One line per algorithm: seeds as dots, mean with spread, and the number itself."""
+    """One line per algorithm: seeds as dots, and the mean with its spread."""
     values: list[float] = []
     for row, each in enumerate(summaries):
         mean, spread = getattr(each, measure)
         colour = colour_of(each.algorithm, row)
-        seeds = [getattr(report, measure) for report in reports if report.algorithm == each.algorithm]
+        seeds = [figure_of(report, measure) for report in reports if report.algorithm == each.algorithm]
         dots = [100 * value for value in seeds if value is not None]
         values += [*dots, 100 * (mean - spread), 100 * (mean + spread)]
         if len(dots) > 1:
@@ -100,9 +114,6 @@ def draw_accuracies(axes: Axes, summaries: Sequence[Summary], reports: Sequence[
             capsize=3.5,
             elinewidth=1.6,
             zorder=3,
-        )
-        axes.annotate(
-            f"{100 * mean:.1f}", (100 * mean, row), (0, 6), textcoords="offset points", ha="center", fontsize=8.5
         )
     low, high = (min(values), max(values)) if values else (0.0, 100.0)
     margin = max(0.08 * (high - low), 1.0)
@@ -125,10 +136,8 @@ def draw_histogram(axes: Axes, heights: NDArray[np.int64], colour: str, title: s
     axes.grid(axis="y", color=GRID, linewidth=0.6)
 
 
-def accuracy_in_words(mean_spread: tuple[float, float] | None, seeds: int) -> str:
+def share_in_words(mean_spread: tuple[float, float], seeds: int) -> str:
     """A mean with its spread, where several seeds give one."""
-    if mean_spread is None:
-        return "not measured"
     mean, spread = mean_spread
     return f"{mean:.1%} ± {100 * spread:.1f}" if seeds > 1 else f"{mean:.1%}"
 

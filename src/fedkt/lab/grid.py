@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,26 @@ class Grid:
     caption: str = ""
     words: Collection[str] = ()
     """Columns besides the first that hold words and not numbers."""
+
+
+def with_capitals(table: Grid) -> Grid:
+    """The same table as a page heads it."""
+    return replace(table, head=[word[:1].upper() + word[1:] for word in table.head])
+
+
+def phone_width(table: Grid) -> int:
+    """The letters that a phone needs beside each other for this table, names and heads wrapped between words."""
+    columns = [[table.head[place], *(line[place] for line in table.lines)] for place in range(len(table.head))]
+    needs = [
+        max(longest_piece(entry, whole=place > 0 and row > 0) for row, entry in enumerate(column))
+        for place, column in enumerate(columns)
+    ]
+    return sum(needs) + 2 * len(needs)
+
+
+def longest_piece(entry: str | GridCell, *, whole: bool) -> int:
+    """The letters of a cell that cannot be set below each other: of a number all, of words the longest."""
+    cell = GridCell(entry) if isinstance(entry, str) else entry
+    below = f"({cell.below})" if cell.below and whole else ""
+    pieces = [cell.text, below] if whole else cell.text.split()
+    return max(map(len, pieces), default=0)

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedkt.errors import ConfigurationError
+from fedkt.lab.grid import phone_width
+from fedkt.lab.svg import is_narrow
 
 if TYPE_CHECKING:
     import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
+PHONE = 44
+"""Letters beside each other on a phone of 390 pixels; the lines of a wider table are stacked there."""
 
 
 def page_template(name: str, folder: Path = TEMPLATES) -> jinja2.Template:
@@ -35,4 +39,8 @@ def page_template(name: str, folder: Path = TEMPLATES) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["trusted"] = Markup
+    # A line should not end between a number and its sign.
+    environment.filters["tight"] = lambda text: text.replace(" %", "\u00a0%")
+    environment.filters["narrow"] = is_narrow
+    environment.filters["stacks"] = lambda table: phone_width(table) > PHONE
     return environment.get_template(name)

@@ -9,23 +9,37 @@ from typing import Any
 
 from fedkt.errors import ConfigurationError
 from fedkt.lab.curves import accuracy_curves
-from fedkt.lab.figures import accuracy_bars, vote_histograms
-from fedkt.lab.grid import Grid, GridCell
+from fedkt.lab.figures import figure_bars, vote_histograms, votes_in_words
+from fedkt.lab.grid import Grid, GridCell, with_capitals
 from fedkt.lab.headline import headline, lead_of
 from fedkt.lab.html import page_template
 from fedkt.lab.names import card_of, name_of
 from fedkt.lab.quality_page import quality_part
-from fedkt.lab.quality_summary import member_verdicts, quality_summary, run_alarms, run_verdicts
-from fedkt.lab.results import Summary, summarise
-from fedkt.lab.tables import reach_table, traffic_table
+from fedkt.lab.quality_summary import (
+    difference_summary,
+    member_verdicts,
+    quality_summary,
+    run_alarms,
+    run_verdicts,
+)
+from fedkt.lab.results import Summary, by_algorithm, summarise
+from fedkt.lab.svg import Picture
+from fedkt.lab.tables import reach_table, traffic_table, weights_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import distinct, human_bytes, human_seconds, percent, seeds_in_words, with_noun, with_spread
 from fedkt.quality import Quality
-from fedkt.report import Report, plain_notes, weights_in_words
+from fedkt.report import Report, plain_notes
 from fedkt.system.files import write_atomically
 
 MOST_ATTENTION = 4
 """Verdicts that a page opens with; the others follow its headline."""
+HEADS = {
+    "balanced %": "balanced\naccuracy %",
+    "balanced": "balanced\naccuracy",
+    "off %": "probabilities\noff by %",
+    "off": "probabilities\noff by",
+}
+"""What a page has room to say of columns that are short on a terminal."""
 PARTITIONS_IN_WORDS = {
     "dirichlet": "each class dealt out in Dirichlet(β) shares",
     "balanced": "Dirichlet(β) shares, parties of nearly equal size",
@@ -85,23 +99,21 @@ def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
         "headline": [*attention[:MOST_ATTENTION], *headline(first, scores, measured)],
         "attention": attention[MOST_ATTENTION:],
         "warning": bool(attention),
-        "quality_table": with_capitals(quality_summary(measured, name_of, title="Is it good enough?")),
+        "quality_table": quality_table(measured),
+        "differences": difference_table(measured),
         "quality": lead_quality(scores, measured, f"c{number}"),
-        "table": summary_table(reports),
-        "bars": accuracy_bars(list(scores.values()), measured).svg(f"c{number}") if len(measured) > 1 else "",
-        "votes": vote_histograms(votes).svg(f"c{number}") if votes else "",
+        "table": cost_table(reports),
+        "bars": svgs(figure_bars(list(scores.values()), measured), f"c{number}b") if len(measured) > 1 else [],
+        "votes": svgs(vote_histograms(votes), f"c{number}v") if votes else [],
         "votes_of": votes.get("of", ""),
+        "votes_in_words": votes_in_words(votes) if votes else "",
         "curves": accuracy_curves(measured).svg(f"c{number}") if any(run.history for run in measured) else "",
         "traffic": with_capitals(traffic_table(reports, name_of)),
         "model_size": "" if model is None else human_bytes(model),
         "reach": with_capitals(reach_table(measured, name_of)),
         "settings": settings(reports),
         "privacy": list(dict.fromkeys(report.privacy for report in reports)),
-        "weights": [
-            f"{name_of(report.algorithm)}, seed {report.seed}. {weights_in_words(report)}"
-            for report in reports
-            if "weights" in report.votes
-        ],
+        "weights": [weights_table(report, name_of) for report in reports if "weights" in report.votes],
         "notes": notes_once(reports),
         "runs": runs_table(reports),
         "seeds": len({report.seed for report in reports}),
@@ -121,11 +133,6 @@ def lead_quality(scores: dict[str, Summary], measured: Sequence[Report], suffix:
     return {"of": of, **quality_part(Quality.from_dict(run.quality), suffix)}
 
 
-def with_capitals(table: Grid) -> Grid:
-    """The same table as a page heads it."""
-    return replace(table, head=[word[:1].upper() + word[1:] for word in table.head])
-
-
 def with_settings_in_names(reports: Sequence[Report]) -> list[Report]:
     """The reports with s, t and level added to an algorithm's name where it was run with several of them."""
     kinds: dict[str, set[tuple[Any, ...]]] = {}
@@ -139,15 +146,33 @@ def with_settings_in_names(reports: Sequence[Report]) -> list[Report]:
     ]
 
 
-def summary_table(reports: Sequence[Report]) -> Grid:
-    """A line for each algorithm over its seeds."""
-    measures = ("accuracy", "balanced_accuracy", "label_accuracy")
+def quality_table(measured: Sequence[Report]) -> Grid:
+    """The figures of the algorithms side by side, headed in words."""
+    grid = quality_summary(measured, name_of, title="Is it good enough?") if measured else Grid([], [])
+    about = {name_of(algorithm): card_of(algorithm).summary for algorithm in by_algorithm(measured)}
+    lines = [[GridCell(str(name), about.get(str(name), "")), *cells] for name, *cells in grid.lines]
+    return in_page_words(replace(grid, lines=lines))
+
+
+def difference_table(measured: Sequence[Report]) -> Grid:
+    """How far the algorithms lie from the first one, headed in words."""
+    grid = difference_summary(measured, name_of) if measured else Grid([], [])
+    return in_page_words(replace(grid, title=grid.title.replace("Less ", "More (+) or less (-) than ", 1)))
+
+
+def in_page_words(grid: Grid) -> Grid:
+    """The table of a terminal with the heads that a page has room for."""
+    return with_capitals(replace(grid, head=[HEADS.get(word, word) for word in grid.head]))
+
+
+def cost_table(reports: Sequence[Report]) -> Grid:
+    """What each algorithm took over its seeds, and how right the labels were that it learned from."""
     return Grid(
-        ["Algorithm", "Accuracy", "Balanced\naccuracy", "Public rows\nlabelled right", "Bytes\nsent", "Time", "Seeds"],
+        ["Algorithm", "Public rows\nlabelled right", "Bytes\nsent", "Time", "Seeds"],
         [
             [
-                GridCell(name_of(each.algorithm), card_of(each.algorithm).summary),
-                *(with_spread(getattr(each, measure), len(each.seeds) > 1) for measure in measures),
+                name_of(each.algorithm),
+                with_spread(each.label_accuracy, len(each.seeds) > 1),
                 human_bytes(each.bytes_sent),
                 human_seconds(each.seconds),
                 seeds_in_words(each.seeds),
@@ -155,6 +180,11 @@ def summary_table(reports: Sequence[Report]) -> Grid:
             for each in summarise(reports)
         ],
     )
+
+
+def svgs(pictures: Sequence[Picture], suffix: str) -> list[str]:
+    """The pictures as elements of one page."""
+    return [picture.svg(f"{suffix}{place}") for place, picture in enumerate(pictures)]
 
 
 def runs_table(reports: Sequence[Report]) -> Grid:

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.svg import BLUE, GRID, QUIET, WIDTH, Picture, shorten
+from fedkt.lab.svg import BLUE, GRID, QUIET, READABLE, WIDTH, Picture, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FEW_PARTIES = 6
+"""So many have room beside each other on a phone."""
 BAND_PARTIES = 50
 """Parties beside each other before a new band begins below."""
 BAND_ROWS = 40
@@ -61,7 +63,8 @@ def draw_partition(names: Sequence[str], counts: NDArray[np.int64], classes: Seq
     bands = min(math.ceil(n_parties / BAND_PARTIES), max(1, BAND_ROWS // n_classes))
     across = math.ceil(n_parties / bands)
     bands = math.ceil(n_parties / across)
-    room = (WIDTH - 1.3) * 72 / max(across, 4)
+    width = READABLE if across <= FEW_PARTIES else WIDTH
+    room = (width - 1.3) * 72 / max(across, 4)
     tall = min(max(min(room, 42.0), 16.0), 640.0 / n_classes)
     # Where parties stand close, large bubbles may overlap: they are few, and the small ones stay visible.
     widest = min(1.7 * room, tall, 38.0) * 0.96
@@ -69,7 +72,7 @@ def draw_partition(names: Sequence[str], counts: NDArray[np.int64], classes: Seq
     longest = max(len(label) for label in labels)
     plain = longest * 5.6 < room
     foot = 20.0 if plain else 10 + longest * 5.2
-    figure = Figure(figsize=(WIDTH, (bands * (n_classes * tall + foot + 8) + 46) / 72), layout="constrained")
+    figure = Figure(figsize=(width, (bands * (n_classes * tall + foot + 8) + 46) / 72), layout="constrained")
     most = max(int(counts.max()), 1)
     every = max(1, math.ceil(11.0 / room)) if not plain else 1
     for band, axes in enumerate(figure.subplots(bands, 1, squeeze=False)[:, 0]):

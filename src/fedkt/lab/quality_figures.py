@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedkt.lab.svg import BLUE, GRID, INK, ORANGE, QUIET, RED, Picture, shorten
+from fedkt.lab.svg import BLUE, GRID, INK, NARROW, ORANGE, QUIET, RED, Picture, shorten
 from fedkt.quality import Interval, Quality
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NARROW = 3.6
-"""Inches; with letters of 9 points, what a phone shows without scrolling."""
 MOST_SHADED = 30
 """Classes of which a confusion matrix is drawn."""
 MOST_NUMBERS = 10

@@ -109,7 +109,7 @@ def run_alarms(reports: Sequence[Report], name: Callable[[str], str] = str) -> l
 
 
 def run_verdicts(reports: Sequence[Report], name: Callable[[str], str] = str) -> list[str]:
-    """What is wrong with the final models: each kind of verdict once an algorithm, with the seeds that it holds for."""
+    """What is wrong with the final models: each kind of verdict once an algorithm, with the runs that it holds for."""
     said = []
     for algorithm, runs in by_algorithm(reports).items():
         kinds: dict[str, list[str]] = {}
@@ -122,7 +122,7 @@ def run_verdicts(reports: Sequence[Report], name: Callable[[str], str] = str) ->
                 said.append(f"{name(algorithm)}: {sentences[0]}")
             else:
                 example = ", for instance" if len(sentences) > 1 else ""
-                said.append(f"{name(algorithm)} on {len(sentences)} of {len(measured)} seeds{example}: {sentences[0]}")
+                said.append(f"{name(algorithm)} in {len(sentences)} of {len(measured)} runs{example}: {sentences[0]}")
     return said
 
 

@@ -176,6 +176,14 @@ def comparison_grid(comparisons: Sequence[tuple[str, Difference]]) -> Grid:
     )
 
 
+def narrow_comparison_grid(comparisons: Sequence[tuple[str, Difference]]) -> Grid:
+    """The same in four columns: a phone has room for no more."""
+    grid = comparison_grid(comparisons)
+    lines = [[name, GridCell(str(value), str(between)), *counts] for name, value, between, *counts in grid.lines]
+    head = ["Other model", "Points\n(95 % between)", "Only this\nright", "Only the\nother"]
+    return Grid(head, lines, grid.title)
+
+
 def comparison_words(name: str, difference: Difference) -> str:
     """Whether the model is better than another one, in a sentence."""
     low, high = f"{100 * difference.low:+.1f}", f"{100 * difference.high:+.1f}"

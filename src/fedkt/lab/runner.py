@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx
+from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx, Moments
 from fedkt.algorithms.calibration import noise_for_epsilon
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
@@ -62,7 +62,7 @@ def run(
     # The parties have the rows now; a second copy of them is not needed any more.
     data = replace(data, X=data.X[:0].copy())
     algorithm = make_algorithm(full, data, len(parties))
-    private = isinstance(algorithm, FedKT) and full.level != "L0"
+    private = isinstance(algorithm, FedKT | Moments) and full.level != "L0"
     promise, warnings, alarms = promise_of(
         algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
     )
@@ -231,6 +231,11 @@ def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
         return make_noise(setting.mechanism, dict(setting.scale)) if setting.mechanism else None
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
+    own = ALGORITHMS[setting.algorithm].noise_for_epsilon
+    if own is not None:
+        if setting.mechanism is not None:
+            raise ConfigurationError(f"Algorithm {setting.algorithm!r} has a noise of its own. Leave --noise out.")
+        return own(epsilon=setting.epsilon, delta=setting.delta, classes=len(data.classes))
     return noise_for_epsilon(
         FedKT(
             None,

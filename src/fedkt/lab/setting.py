@@ -85,9 +85,7 @@ class Setting:
                 f"Algorithm {self.algorithm!r} uses one model for all; these take --party-models: {names}."
             )
         if self.level != "L0" and "level" not in card.takes:
-            names = ", ".join(
-                each.name for each in ALGORITHMS.values() if each.voting and self.level in each.voting.levels
-            )
+            names = ", ".join(each.name for each in ALGORITHMS.values() if self.level in each.levels)
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; at {self.level}: {names}.")
         if card.one_shot and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")

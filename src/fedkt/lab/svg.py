@@ -24,6 +24,10 @@ BLUE, SKY, ORANGE, GREEN, PURPLE, RED = "#0072B2", "#56B4E9", "#E69F00", "#009E7
 INK, QUIET, GRID = "#222222", "#5f5f5f", "#e4e4e4"
 WIDTH = 8.0
 """Inches of a picture; one inch is 72 units of the SVG."""
+NARROW = 3.6
+"""Inches of a picture for a phone, which a page sets beside others where there is room."""
+READABLE = 4.4
+"""Inches that a phone can show without scrolling, its letters of 9 points a little smaller."""
 PALETTE = {
     "blue": BLUE,
     "sky": SKY,
@@ -105,6 +109,12 @@ def as_svg(figure: Figure, title: str, description: str, suffix: str) -> str:
         f'Arial, sans-serif" stroke-linejoin="round"><title id="{prefix}-title">{escape(title)}</title>'
         f'<desc id="{prefix}-desc">{escape(description)}</desc>{svg}'
     )
+
+
+def is_narrow(svg: str) -> bool:
+    """Whether a phone can show an `<svg>` element without making its letters smaller than they are drawn."""
+    found = re.search(r'viewBox="0 0 ([\d.]+) ', svg)
+    return found is not None and float(found[1]) <= 72 * READABLE
 
 
 def picture_kind(path: Path) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 from fedkt.lab.grid import Grid, GridCell
 from fedkt.lab.traffic import curves, reach_cells, targets, traffic, worth_showing
-from fedkt.lab.words import human_bytes
+from fedkt.lab.words import human_bytes, percent
 from fedkt.report import Report, mean_and_spread
+from fedkt.report.record import MOST_WEIGHTS
 
 
 def traffic_table(reports: Sequence[Report], name: Callable[[str], str] = str) -> Grid:
@@ -41,6 +42,22 @@ def reach_table(reports: Sequence[Report], name: Callable[[str], str] = str) -> 
         "First round to reach an accuracy · megabytes until then (–: never, ?: not measured)",
         "; ".join(f"{100 * each.accuracy:.1f} % is {each.why(name)}" for each in columns) + ".",
     )
+
+
+def weights_table(report: Report, name: Callable[[str], str] = str) -> Grid:
+    """How much each party weighs in a vote of experts, the heaviest first."""
+    weights = sorted(report.votes["weights"].items(), key=lambda each: -each[1])
+    most = report.votes.get("largest_shares", {})
+    lines = [
+        [party, percent(weight), f"{most[party][0]}: {percent(most[party][1])}" if party in most else "–"]
+        for party, weight in weights[:MOST_WEIGHTS]
+    ]
+    more = f" {len(weights) - MOST_WEIGHTS} more parties weigh less." if len(weights) > MOST_WEIGHTS else ""
+    run = name(report.algorithm) if report.seed is None else f"{name(report.algorithm)}, seed {report.seed}"
+    caption = (
+        f"Weight: a party's share of a class's rows, mean over the classes; beside it where that is largest.{more}"
+    )
+    return Grid(["Party", "Weight", "Largest share"], lines, run, caption)
 
 
 def difference(points: Sequence[float] | None) -> GridCell:

@@ -80,7 +80,7 @@ def model_bytes(reports: Sequence[Report]) -> float | None:
 def formula_bytes(report: Report, model: float | None) -> float | None:
     """What the formula gives for a run, with M bytes a model."""
     wire = traffic_of(report.algorithm)
-    if model is None or (report.partitions is None and "s" in wire.formula):
+    if model is None or "M" not in wire.formula or (report.partitions is None and "s" in wire.formula):
         return None
     return parties_per_round(report) * model * wire.models(report.partitions or 0, report.rounds)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fedkt.errors import ConfigurationError
-from fedkt.models.families import catboost, lightgbm, networks, plain, sklearn_boosting, trees, xgboost
+from fedkt.models.families import catboost, features, lightgbm, networks, plain, sklearn_boosting, trees, xgboost
 from fedkt.models.families.family import UNKNOWN, Family
 
 MODELS: dict[str, Family] = {
@@ -30,6 +30,8 @@ MODELS: dict[str, Family] = {
 }
 OTHERS = (sklearn_boosting.GRADIENT_BOOSTING, catboost.CATBOOST, plain.LINEAR, plain.NEIGHBOURS, networks.NETWORK)
 """Families without a name, known by the estimators that users bring."""
+SOLVED = (features.FEATURE_HEAD,)
+"""Families that nobody trains: solved from sums, they only answer and travel."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def family_of(estimator: Any) -> Family:
         last = family_of(estimator.steps[-1][1])
         # What stands before the classifier belongs into its graph; and a pipeline trains a network without our code.
         return UNKNOWN if last.network else replace(last, trees=None, graph=None, export=None)
-    families = {name: family for family in (*MODELS.values(), *OTHERS) for name in family.classes}
+    families = {name: family for family in (*MODELS.values(), *OTHERS, *SOLVED) for name in family.classes}
     origins = (
         family
         for each in kind.__mro__

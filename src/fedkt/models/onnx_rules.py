@@ -22,8 +22,8 @@ OPSETS = {"": 17, "ai.onnx.ml": 3}
 """The versions of the two operator sets that our own graphs are written in; trees take float64 from ai.onnx.ml 3 on."""
 
 _ALLOWED = """
-    Abs Add ArgMax AveragePool BatchNormalization Cast Celu Clip Concat Conv Div Elu Equal Erf Exp Flatten Gather Gemm
-    GlobalAveragePool Greater HardSigmoid HardSwish Identity InstanceNormalization LeakyRelu Less Log LogSoftmax
+    Abs Add ArgMax AveragePool BatchNormalization Cast Celu Clip Concat Conv Cos Div Elu Equal Erf Exp Flatten Gather
+    Gemm GlobalAveragePool Greater HardSigmoid HardSwish Identity InstanceNormalization LeakyRelu Less Log LogSoftmax
     LpNormalization MatMul MaxPool Mul Neg Not PRelu Pow ReduceLogSumExp ReduceMax ReduceMean ReduceProd
     ReduceSum Relu Reshape Selu Sigmoid Slice Softmax Softplus Sqrt Squeeze Sub Sum Tanh TopK Transpose Unsqueeze
     ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Imputer ai.onnx.ml.LinearClassifier ai.onnx.ml.Normalizer

@@ -24,7 +24,7 @@ TRIALS = 400_000
 
 def _by_amount(mechanism: str, queries: int, fixed: Mapping[str, float]) -> Callable[[float], Noise]:
     """The noise as a function of one number, its amount: the more of it, the more private."""
-    build = partial(noise_class(mechanism).of_amount, queries=queries, fixed=fixed)
+    build = partial(noise_class(mechanism, counts=True).of_amount, queries=queries, fixed=fixed)
     build(1.0)  # what is fixed is refused here, once, where it does not fit
     return build
 

@@ -37,6 +37,16 @@ def gaussian_class_probabilities(votes: ArrayLike, sigma: float) -> Floats:
     return np.array([(density[:, j] * np.delete(below, j, axis=1).prod(axis=1)).sum() for j in range(len(v))])
 
 
+def gaussian_losses(mu: float) -> Any:
+    """dp-accounting's privacy loss distribution of a μ-GDP Gaussian mechanism; None where nobody is protected."""
+    if not mu < LARGEST_MU:
+        return None
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    # The loss is N(μ²/2, μ²), truncated near ten standard deviations: a step of μ/200 makes some 4,000 points.
+    return from_gaussian_mechanism(1 / mu, value_discretization_interval=mu / 200)
+
+
 @dataclass(frozen=True)
 class GaussianCounts(Noise):
     """N(0, σ²) on each count, all of them released: not the largest one's name, but the noisy numbers.
@@ -81,13 +91,7 @@ class GaussianCounts(Noise):
 
     def loss_distribution(self, queries: int) -> Any:
         """k Gaussian mechanisms of sensitivity √2 compose to one of sensitivity √(2k)."""
-        mu = self.gdp_of(queries)
-        if not mu < LARGEST_MU:
-            return None
-        from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-
-        # The loss is N(μ²/2, μ²), truncated near ten standard deviations: a step of μ/200 makes some 4,000 points.
-        return from_gaussian_mechanism(1 / mu, value_discretization_interval=mu / 200)
+        return gaussian_losses(self.gdp_of(queries))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.privacy.accountant.together import price_together
@@ -24,6 +24,7 @@ from fedkt.privacy.noise import Noise
 from fedkt.privacy.price import KEY_MARK, Price, Release, Unit
 from fedkt.privacy.statement import rounded_up
 from fedkt.privacy.stream import Source
+from fedkt.privacy.sums import GaussianSums
 from fedkt.votes import Labels, winners
 
 LEVELS = ("L0", "L1", "L2")
@@ -109,6 +110,27 @@ class Ledger:
             raise PrivacyError(f"Asked for the counts of {release.classes} classes, counted {numbers.shape}.")
         noisy = noise.counts(numbers, rng)
         self._hold(release, noise_seed, np.array(noisy))
+        return noisy
+
+    def release_sums(
+        self,
+        add_up: Callable[[], ArrayLike],
+        release: Release,
+        *,
+        shape: tuple[int, ...],
+        rng: Source,
+        noise_seed: int | None = None,
+    ) -> NDArray[np.int64]:
+        """A party's sums of features by class with noise, in the noise's steps, once the release is written down."""
+        noise = release.noise
+        if not isinstance(noise, GaussianSums):
+            raise PrivacyError(f"{noise.name} is not noise for sums of features. Nothing was summed up.")
+        self._reserve(release, noise_seed)
+        numbers = np.asarray(add_up())
+        if numbers.shape != shape:
+            raise PrivacyError(f"Asked for sums of shape {shape}, got {numbers.shape}. Nothing was released.")
+        noisy = noise.sums(numbers, rng)
+        self._hold(release, noise_seed, noisy)
         return noisy
 
     def price(self) -> Price | None:

@@ -10,6 +10,7 @@ from fedkt.privacy.gaussian import Gaussian, GaussianCounts
 from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.noise import Noise
+from fedkt.privacy.sums import GaussianSums
 
 NOISES: dict[str, type[Noise]] = {
     Laplace.name: Laplace,
@@ -17,8 +18,8 @@ NOISES: dict[str, type[Noise]] = {
     Gumbel.name: Gumbel,
     ConfidentGaussian.name: ConfidentGaussian,
 }
-COUNTS: dict[str, type[Noise]] = {GaussianCounts.name: GaussianCounts}
-"""Noise on counts that are released themselves, beside a vote: a plan's or a ledger's, nobody's choice for votes."""
+COUNTS: dict[str, type[Noise]] = {GaussianCounts.name: GaussianCounts, GaussianSums.name: GaussianSums}
+"""Noise on counts or sums that are released themselves: a plan's or a ledger's, nobody's choice for votes."""
 USUAL = Gaussian.name
 """The noise that an ε is kept with where nobody chose another."""
 

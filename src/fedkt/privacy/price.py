@@ -15,6 +15,7 @@ import numpy as np
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.noise import Noise
+from fedkt.privacy.sums import GaussianSums
 
 Unit = Literal["party", "record"]
 Adjacency = Literal["replace-one", "add-or-remove"]
@@ -24,6 +25,8 @@ KEY_MARK = " (noise "
 """Stands between a release's purpose and the key of the kept noise it was made with."""
 COUNTS_STREAM = 0xC0417
 """The draw of a party's noise that its class counts get."""
+SUMS_STREAM = 0x50E5
+"""The draw that its sums of features get."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ class Release:
 def counts_release(noise: GaussianCounts, classes: int, adjacency: Adjacency = "replace-one") -> Release:
     """Class counts as a release: one query that one record moves like a vote. Nobody's number of rows is in it."""
     return Release(noise, 1, 1, classes, "record", adjacency, purpose="class counts", stream=COUNTS_STREAM)
+
+
+def sums_release(noise: GaussianSums, classes: int) -> Release:
+    """Sums of features by class as a release: one vector that one record moves by the noise's Δ at most."""
+    return Release(noise, 1, 1, max(classes, 2), "record", purpose="sums of features", stream=SUMS_STREAM)
 
 
 def common_adjacency(releases: Iterable[Release]) -> Adjacency:

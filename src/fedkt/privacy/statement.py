@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
+from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.price import Price
+from fedkt.privacy.sums import GaussianSums
 
 PROTECTS = {
     "L0": "nothing",
@@ -22,6 +24,8 @@ TRUSTED = {
     "L1": "the server, which sees the students without noise",
     "L2": "nobody outside the party",
 }
+SUMS_SATISFY = "all numbers that leave a party, and so the final model"
+"""At level L2, where sums of features leave and no student does."""
 NOT_PROTECTED = {
     "L0": "Students and final model may reveal rows they were taught from.",
     "L1": "Students themselves, party names and sizes, the number of parties and whether a party could vote, the class "
@@ -78,10 +82,13 @@ class Statement:
         if self.epsilon is None or self.mechanism is None:
             return f"none: the noise of level {self.level} is too weak for any promise (epsilon is infinite)"
         scale = ", ".join(f"{name} {value:g}" for name, value in (self.scale or {}).items())
+        what = f"{self.queries} noisy labels of {self.mechanism} ({scale}) over {self.voters} voters and"
+        if self.mechanism == GaussianSums.name:
+            what = f"sums of features with {self.mechanism} noise ({scale}) over"
         words = (
             f"epsilon {rounded_up(self.epsilon)} at delta {self.delta:g} for one {self.unit} ({self.adjacency}), "
-            f"{self.queries} noisy labels of {self.mechanism} ({scale}) over {self.voters} voters and {self.classes} "
-            f"classes, by the accountant '{self.accountant}'. Protected: {self.protects}. Private: {self.satisfies}. "
+            f"{what} {self.classes} classes, by the accountant '{self.accountant}'. Protected: {self.protects}. "
+            f"Private: {self.satisfies}. "
             f"To be trusted: {self.trusted}. {self.not_protected}"
         )
         if self.count_sigma is not None:
@@ -120,6 +127,8 @@ def statement(
     if price is None or not math.isfinite(price.epsilon):
         return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise, counts=counts)
     release = price.release
+    if isinstance(release.noise, GaussianSums):
+        words = (words[0], SUMS_SATISFY, *words[2:])
     if release.adjacency == "add-or-remove":
         words = (f"{words[0]}, added or removed", *words[1:])
     elif level == "L2":
@@ -141,5 +150,12 @@ def statement(
         total_epsilon=total_epsilon,
         releases=releases,
         counts=counts,
-        count_sigma=next((each.noise.spread for each in price.releases if not each.noise.for_votes), None),
+        count_sigma=next(
+            (
+                each.noise.spread
+                for each in price.releases
+                if isinstance(each.noise, GaussianCounts) and not each.noise.for_votes
+            ),
+            None,
+        ),
     )

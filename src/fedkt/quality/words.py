@@ -8,6 +8,9 @@ import shlex
 from fedkt.quality.figures import Quality
 from fedkt.quality.verdict import MOST_NAMES, accuracy_in_words, most_rows_first, overlooked_classes, quote
 
+GUESSING = 0.5
+"""The area under a ROC curve of probabilities that know nothing."""
+
 
 def main_line(quality: Quality) -> str:
     """How often the model is right, with its interval and the majority beside it."""
@@ -41,9 +44,14 @@ def threshold_advice(quality: Quality, final: str = "final.onnx") -> str | None:
     limits = [(quality.classes[each], least_percent(quality.support[each], quality.rows)) for each in places]
     options = " ".join(f"--threshold {shlex.quote(f'{name}={percent / 100:g}')}" for name, percent in limits)
     named = " and ".join(f"{quote(name)} where it is at least {percent} % probable" for name, percent in limits)
+    blind = (
+        f" But its probabilities are not shown to tell the classes apart (AUC {quality.auc}): no limit may help."
+        if quality.auc is not None and quality.auc.low <= GUESSING
+        else ""
+    )
     return (
         f"Labels can be moved, since the model gives probabilities: fedkt predict {shlex.quote(final)} new.csv "
-        f"{options} names {named}. More rows are then named so wrongly: try limits on labelled rows first."
+        f"{options} names {named}. More rows are then named so wrongly: try limits on labelled rows first.{blind}"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
+from fedkt.algorithms.moments import Moments
 from fedkt.federation import Algorithm, Outcome, Party
 from fedkt.models.base import count_rows
 from fedkt.privacy import UNITS, Statement, statement
@@ -58,11 +59,11 @@ def promise_of(
     See `Report.alarms`.
     """
     price, counts, sizes = None, False, [len(party.y) for party in parties]
-    if isinstance(algorithm, FedKT):
+    if isinstance(algorithm, FedKT | Moments):
         algorithm.check()
         public_rows, classes = count_rows(parties[0].public), max(len(parties[0].classes), 2)
         price = algorithm.price(public_rows=public_rows, classes=classes, parties=len(parties), delta=delta)
-        counts = algorithm.voting.class_counts
+        counts = level == "L0" if isinstance(algorithm, Moments) else algorithm.voting.class_counts
     promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
     return promise, cautions(level, price, sizes), label_alarms(level, price)
 

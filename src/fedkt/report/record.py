@@ -96,6 +96,8 @@ class Report:
             lines.append(f"  public rows nobody could label: {self.votes['unlabelled']}, ties: {self.votes['ties']}")
         if "weights" in self.votes:
             lines.append(f"  {weights_in_words(self)}")
+        if "influence" in self.votes:
+            lines.append(f"  {influence_in_words(self)}")
         lines.append(f"  privacy: {self.privacy}")
         if self.bytes_sent is not None:
             lines.append(f"  bytes sent: {self.bytes_sent:,}")
@@ -146,6 +148,14 @@ def figure_of(report: Report, name: str, by_rows: bool = False) -> float | None:
     if value is None and name in ("accuracy", "balanced_accuracy"):
         value = getattr(report, name)
     return value["value"] if isinstance(value, dict) else value
+
+
+def influence_in_words(report: Report) -> str:
+    """How many public rows would have another label without a party, the most influential first."""
+    found = sorted(report.votes["influence"].items(), key=lambda each: -each[1])
+    words = [f"{name} {100 * share:.1f} %" for name, share in found[:MOST_WEIGHTS]]
+    more = f" and {len(found) - MOST_WEIGHTS} more" if len(found) > MOST_WEIGHTS else ""
+    return f"Influence: {', '.join(words) or 'none'}{more} (public rows with another label without the party)."
 
 
 def weights_in_words(report: Report) -> str:

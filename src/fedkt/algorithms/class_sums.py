@@ -1,0 +1,112 @@
+"""What a party sends of its rows: M = Σ φ(x)·onehot(y), and where no noise is added G = Σ φ(x)φ(x)ᵀ; and its checks.
+
+Nobody outside the party can say whether sums are true, but sums of `n` rows keep bounds, since ‖φ‖² ≤ 2: row 0 of M has
+whole numbers, the rows of each class; a class's column is no longer than √2 times that; the first row of G is the sum
+of M over the classes; G is positive semidefinite, and its trace lies between n and 2n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedkt.errors import ModelError
+from fedkt.models.base import one_thread, take_rows
+from fedkt.models.features.feature_map import LARGEST_ROW, FeatureMap
+from fedkt.pooling import Matrix
+from fedkt.votes import Labels
+
+MOMENTS = "moments"
+GRAM = "gram"
+BLOCK = 8_192
+"""Rows summed up at a time."""
+SLACK = 1e-3
+"""What rounding to float32 may cost, as a share of what a bound allows."""
+
+
+@dataclass(frozen=True)
+class ClassSums:
+    """The sums of one party's rows, or of several parties'."""
+
+    moments: Matrix
+    gram: Matrix | None = None
+    """None where it is not sent."""
+
+    @property
+    def counts(self) -> Matrix:
+        """The rows of each class."""
+        return np.asarray(self.moments[0])
+
+    def __add__(self, other: ClassSums) -> ClassSums:
+        gram = None if self.gram is None or other.gram is None else self.gram + other.gram
+        return ClassSums(self.moments + other.moments, gram)
+
+    def __sub__(self, other: ClassSums) -> ClassSums:
+        gram = None if self.gram is None or other.gram is None else self.gram - other.gram
+        return ClassSums(self.moments - other.moments, gram)
+
+
+def sums_of(features: FeatureMap, X: Any, y: Labels, n_classes: int, *, gram: bool) -> ClassSums:
+    """The sums of these rows; of none, zeros."""
+    moments = np.zeros((features.width, n_classes))
+    square = np.zeros((features.width, features.width)) if gram else None
+    for start in range(0, len(y), BLOCK):
+        block = features(take_rows(X, np.arange(start, min(start + BLOCK, len(y)))))
+        with one_thread():
+            moments += block.T @ np.eye(n_classes)[y[start : start + BLOCK]]
+            if square is not None:
+                square += block.T @ block
+    return ClassSums(moments, square)
+
+
+def packed(sums: ClassSums) -> dict[str, NDArray[Any]]:
+    """The sums as arrays of a bundle: of G its upper half, in float32."""
+    assert sums.gram is not None
+    half = sums.gram[np.triu_indices(len(sums.gram))].astype(np.float32)
+    return {MOMENTS: sums.moments, GRAM: half}
+
+
+def unpacked(arrays: Mapping[str, NDArray[Any]], features: FeatureMap, n_classes: int) -> ClassSums:
+    """The sums in a bundle's arrays, or a ModelError that says which bound they break."""
+    width = features.width
+    shapes = {MOMENTS: (width, n_classes), GRAM: (width * (width + 1) // 2,)}
+    found = {name: np.shape(values) for name, values in arrays.items()}
+    if found != shapes:
+        raise ModelError(
+            f"it sent arrays of the shapes {found}, not {shapes}. Everybody needs the same features, of the same "
+            "public rows."
+        )
+    gram = np.zeros((width, width))
+    gram[np.triu_indices(width)] = arrays[GRAM]
+    gram += np.triu(gram, 1).T
+    sums = ClassSums(np.asarray(arrays[MOMENTS], dtype=np.float64), gram)
+    reason = broken_bound(sums)
+    if reason:
+        raise ModelError(f"{reason}: no rows have such sums.")
+    return sums
+
+
+def broken_bound(sums: ClassSums) -> str:
+    """What these sums are that no rows' can be; empty where they might be some rows'."""
+    moments, gram = sums.moments, sums.gram
+    assert gram is not None
+    counts, n = sums.counts, float(sums.counts.sum())
+    if not (np.isfinite(moments).all() and np.isfinite(gram).all()):
+        return "its sums are not all numbers"
+    if (counts < 0).any() or (counts != np.rint(counts)).any():
+        return "its class counts are not whole numbers of at least 0"
+    lengths = np.sqrt((moments**2).sum(axis=0))
+    if (lengths > LARGEST_ROW * counts * (1 + SLACK)).any():
+        return f"a class has a longer sum than {LARGEST_ROW:.3g} for each of its rows"
+    room = SLACK * max(n, 1.0)
+    if np.abs(gram[0] - moments.sum(axis=1)).max() > room:
+        return "the first row of its Gram matrix is not its sum over the classes"
+    if not n * (1 - SLACK) <= np.trace(gram) <= 2 * n * (1 + SLACK):
+        return "the trace of its Gram matrix does not lie between its rows and twice as many"
+    if n and float(np.linalg.eigvalsh(gram)[0]) < -room:
+        return "its Gram matrix is not positive semidefinite"
+    return ""

@@ -1,0 +1,112 @@
+"""What a server has of its parties: the total of their sums, who moves it, and whether public rows resemble it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from fedkt.algorithms.class_sums import ClassSums
+from fedkt.algorithms.heads import Sums, plain_labels
+from fedkt.algorithms.voting.weights import note_weights
+from fedkt.bundle import Bundle
+from fedkt.errors import ModelError
+from fedkt.federation import Server
+from fedkt.pooling import Matrix
+from fedkt.votes import Labels
+
+CERTAIN = 4.0
+"""A class counts as there where its noisy count is so many standard deviations above 0."""
+PLAIN = 1e-2
+"""The ridge by which influences are measured: the same for all parties."""
+STRONG = 0.1
+"""From this share of changed labels on a party's influence is told in words."""
+MOST_NAMES = 3
+SKEWED = 0.05
+"""From this distance between public and parties' rows on, as a share of how far rows are from each other, a warning."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """The sums of the parties that count."""
+
+    senders: tuple[Bundle, ...]
+    sums: tuple[ClassSums, ...]
+    noise: float = 0.0
+    """The variance of the noise on each number of one party's sums."""
+
+    @property
+    def total(self) -> ClassSums:
+        """All of them added up."""
+        return reduce(ClassSums.__add__, self.sums)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on each number of the total."""
+        return self.noise * len(self.sums)
+
+    def classes_present(self) -> Labels:
+        """The classes that some party has, as far as the noise lets that be seen."""
+        present = np.flatnonzero(self.total.counts > CERTAIN * np.sqrt(self.variance))
+        if len(present) == 0:
+            through = (
+                "through the noise: add rows, or allow a larger epsilon." if self.noise else "in what parties sent."
+            )
+            raise ModelError(f"No class has rows enough to be seen {through}")
+        return present
+
+    def over(self, present: Labels, public: Matrix) -> Sums:
+        """The total over these classes, with the Gram matrix of public rows where none was sent."""
+        return as_sums(self.total, self.variance, present, public)
+
+
+def as_sums(total: ClassSums, variance: float, present: Labels, public: Matrix) -> Sums:
+    """Some sums over these classes, with the Gram matrix of public rows where they have none."""
+    moments, gram = total.moments[:, present], total.gram
+    if gram is None:
+        gram = public.T @ public * (moments[0].sum() / len(public))
+    return Sums(moments, gram, variance)
+
+
+def note_parties(server: Server, received: Received, public: Matrix) -> None:
+    """Write down what each party weighs, and how many public rows would have another label without it.
+
+    Without a party all sums are what they are less its own, so that this is exact, and one linear system a party.
+    """
+    counts = np.maximum([each.counts for each in received.sums], 0.0)
+    note_weights(server, received.senders, counts, "says it has")
+    total, present = received.total, received.classes_present()
+    labels = plain_labels(received.over(present, public), public, PLAIN)
+    found: dict[str, float] = {}
+    for bundle, sums in zip(received.senders, received.sums, strict=True):
+        rest, noise = total - sums, received.variance - received.noise
+        others = np.intersect1d(np.flatnonzero(rest.counts > CERTAIN * np.sqrt(noise)), present)
+        if len(received.sums) > 1 and len(others):
+            without = others[plain_labels(as_sums(rest, noise, others, public), public, PLAIN)]
+            found[bundle.sender] = float(np.mean(present[labels] != without))
+    server.diary.vote.influence = found
+    for name in sorted(found, key=lambda each: -found[each])[:MOST_NAMES]:
+        if found[name] >= STRONG:
+            server.diary.say(
+                f"Without party {name!r} {found[name]:.0%} of the public rows would have another label. Nobody can "
+                "check its sums: ask before you believe the result."
+            )
+    if received.noise:
+        note_skew(server, received, public)
+
+
+def note_skew(server: Server, received: Received, public: Matrix) -> None:
+    """Say where public rows do not resemble the parties', whose place they take in G; the noise is taken off."""
+    total = received.total
+    rows = max(float(total.counts.sum()), 1.0)
+    gap = total.moments[1:].sum(axis=1) / rows - public[:, 1:].mean(axis=0)
+    spread = float(public[:, 1:].var(axis=0).sum())
+    noise = len(gap) * total.moments.shape[1] * received.variance / rows**2 + spread * (1 / len(public) + 1 / rows)
+    distance = (float(gap @ gap) - noise) / max(spread, 1e-12)
+    if distance > SKEWED:
+        server.diary.say(
+            f"The public rows do not resemble the parties' rows: their mean features differ by {distance:.0%} of how "
+            "far rows are from each other. With noise on the sums the head leans on public rows, and may be far worse "
+            "for it: take public rows with the class shares of the parties', or level L0."
+        )

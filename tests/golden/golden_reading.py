@@ -92,13 +92,13 @@ def arithmetic():
     return hashlib.sha256(weights).hexdigest()[:16]
 
 
-def same_circumstances(file, *, networks):
+def same_circumstances(file, *, rounded):
     """Whether libraries and processor are those noted in a file, with which the files beside it were made.
 
-    With `networks` also whether it rounds alike, which files of 0.1.0 do not say.
+    With `rounded` also whether it rounds alike, which files of 0.1.0 do not say.
     """
     before, now = json.loads(Path(file).read_text(encoding="utf-8")), circumstances()
-    free = {"fedkt": "", "python": "", **({} if networks else {"arithmetic": ""})}
+    free = {"fedkt": "", "python": "", **({} if rounded else {"arithmetic": ""})}
     return {**before, **free} == {**now, **free}
 
 

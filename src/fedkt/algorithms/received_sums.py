@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -13,6 +14,7 @@ from fedkt.algorithms.voting.weights import note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError
 from fedkt.federation import Server
+from fedkt.models.features.feature_map import Features
 from fedkt.pooling import Matrix
 from fedkt.votes import Labels
 
@@ -59,6 +61,22 @@ class Received:
     def over(self, present: Labels, public: Matrix) -> Sums:
         """The total over these classes, with the Gram matrix of public rows where none was sent."""
         return as_sums(self.total, self.variance, present, public)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What came of the parties' bundles: the sums that count, and who was left out."""
+
+    features: Features
+    """The map that was summed up."""
+    received: Received
+    silent: Mapping[str, str]
+    """Each party whose sums cannot be some rows', and why."""
+
+    @property
+    def bundles(self) -> list[Bundle]:
+        """The bundles of those that count."""
+        return list(self.received.senders)
 
 
 def as_sums(total: ClassSums, variance: float, present: Labels, public: Matrix) -> Sums:

@@ -16,11 +16,11 @@ from fedkt.live.inbox import look
 from fedkt.live.inspection import describe_file
 from fedkt.live.mailbox import file_at
 from fedkt.live.measure import labels_of
-from fedkt.live.party import scale_down
 from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.plan import read_plan
 from fedkt.plan.reading import parse_plan
+from fedkt.plan.voted import scale_down
 from live_federation import NAMES, build, new_plan, party, server
 
 NOISE = ("--mechanism", "laplace", "--gamma", "0.1")

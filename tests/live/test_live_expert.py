@@ -164,7 +164,7 @@ def repacked(bundle):
         (("--voting", "expert", "--level", "L1", *NOISE), "the noise hides just that.*level L0\\.$"),
         (("--voting", "expert", "--level", "L1"), "the noise hides just that.*level L0\\.$"),
         (("--voting", "expert", "--rows", "east=3"), "not among the parties"),
-        (("--rows", "north=60"), "only expert voting has it tell"),
+        (("--rows", "north=60"), "only expert voting and moments have it tell"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused(tmp_path, more, why):

@@ -68,7 +68,8 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
         """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
         epsilon = table.pop("epsilon", None)
         table.setdefault("queries", 1.0)
-        fedkt = FedKT(None, voting=self.voting, level=level, queries=table["queries"], **shape)
+        s, t = shape["partitions"], shape["subsets"]
+        fedkt = FedKT(None, voting=self.voting, level=level, queries=table["queries"], partitions=s, subsets=t)
         if epsilon is None and not ("mechanism" in table and "scale" in table):
             raise ConfigurationError(
                 f"Level {level} needs a noise: a mechanism with its scale (mechanism gaussian, sigma 40), or an "

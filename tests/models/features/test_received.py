@@ -146,7 +146,7 @@ def test_a_graph_that_is_no_feature_map_is_refused_before_it_runs(name):
 
 @pytest.mark.parametrize("data", [HUGE, ROOTS, graph([("Abs", ["rows"], ["features"])])], ids=["huge", "odd", "no 1"])
 def test_a_map_that_is_none_on_public_rows_is_refused_by_them(data):
-    with pytest.raises(ModelError, match="of public row [0-9]+ it gives no 1 with numbers of length 1 at most"):
+    with pytest.raises(ModelError, match=r"of public row [0-9]+ it gives no 1 with numbers of length 1 at most"):
         received_map(data, **WIDE).try_on(ROWS)
 
 

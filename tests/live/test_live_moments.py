@@ -476,7 +476,11 @@ def test_a_map_that_is_honest_on_public_rows_only_cannot_make_a_row_heavier_or_s
         ((*L2, "--queries", "30"), ConfigurationError, "Sums are one release"),
         ((*L2, "--adjacency", "add-or-remove"), PlanError, "being replaced"),
         (("--level", "L2", "--noise", "gaussian:9"), ConfigurationError, "Sums leave with noise of their own"),
-        (("--level", "L1", "--epsilon", "1"), ConfigurationError, "At level L1 one party may move"),
+        (
+            ("--level", "L1", "--epsilon", "1"),
+            ConfigurationError,
+            "Plans with moments have the levels L0 and L2",
+        ),
         (("--epsilon", "1"), ConfigurationError, "Level L0 adds no noise"),
         (("--final", "cnn"), PlanError, "cnn reads images"),
     ],

@@ -42,6 +42,21 @@ def bundle_in(path, plan):
     return arrival.bundle
 
 
+def sums_told(plan, path):
+    """The numbers in a bundle of sums as the plan's server takes them, in a few figures, and those of a public row."""
+    agreed = plan_in(plan)
+    arrays = bundle_in(path, agreed).arrays
+    (row, *_) = agreed.feature_map(public_rows(agreed, Path(path).parent / "public.csv")[:1])
+    return {
+        "arrays": {
+            name: [str(each.dtype), list(each.shape), round(float(each.astype(np.float64).sum()), 3)]
+            for name, each in arrays.items()
+        },
+        "counts": arrays["moments"][0].tolist(),
+        "features": [float(each) for each in row[:8]],
+    }
+
+
 def public_rows(plan, path):
     """The plan's public rows as numbers."""
     return np.asarray(plan.columns.encode(plan.read_public(path)), dtype=np.float32)

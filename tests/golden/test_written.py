@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from asked_for import ON_DIGITS, SIMULATIONS, plan_words
-from golden_reading import answers, bundle_in, outputs, plan_in, public_rows, same_circumstances, told
+from golden_reading import answers, bundle_in, outputs, plan_in, public_rows, same_circumstances, sums_told, told
 from golden_runs import classifier_answers, plain_report
 from made_up_rows import write_pictures, write_table
 
@@ -23,6 +23,7 @@ from command_line import fedkt
 
 HERE = Path(__file__).parent
 RELEASED, WRITTEN = HERE / "released", HERE / "written"
+MOMENTS = json.loads((WRITTEN / "moments" / "moments.json").read_text(encoding="utf-8"))
 PUBLIC = RELEASED / "public.csv"
 PLAIN_FAMILIES = ("tree", "logistic", "naive-bayes")
 ROUNDED = ("mlp", "cnn", "logistic")
@@ -226,3 +227,15 @@ def test_a_ledger_of_version_0_1_costs_what_0_2_said_first(tmp_path):
         (tmp_path / name).write_bytes((RELEASED / "private" / name).read_bytes())
     (total,) = told("privacy", "ledger", tmp_path / "north.ledger")["totals"]
     assert total == {**kept("ledger.json"), "epsilon": pytest.approx(kept("ledger.json")["epsilon"])}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_a_plan_with_a_feature_map_and_its_bundle_of_sums_are_read_as_they_were(name):
+    plan, bundle = WRITTEN / "moments" / f"{name}.toml", WRITTEN / "moments" / f"{name}.fedkt"
+    agreed = plan_in(plan)
+    assert agreed.digest == MOMENTS[name]["digest"]
+    assert agreed.to_toml() == plan.read_text(encoding="utf-8")
+    assert told("inspect", bundle, "--plan", plan)["sums"] == MOMENTS[name]["sums"]
+    now, before = sums_told(plan, bundle), MOMENTS[name]["told"]
+    assert (now["arrays"], now["counts"]) == (before["arrays"], before["counts"])
+    np.testing.assert_allclose(now["features"], before["features"], atol=1e-5)

@@ -131,8 +131,10 @@ class Moments(Algorithm):
 
     def array_shapes(self, width: int, n_classes: int) -> dict[str, tuple[int, ...]]:
         """The arrays that a party sends, by name."""
-        moments = {MOMENTS: (width, n_classes)}
-        return moments if self.level == "L2" else {**moments, GRAM: (width * (width + 1) // 2,)}
+        shapes: dict[str, tuple[int, ...]] = {MOMENTS: (width, n_classes)}
+        if self.level == "L0":
+            shapes[GRAM] = (width * (width + 1) // 2,)
+        return shapes
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Parties with the same public rows have the same map, which is made once."""

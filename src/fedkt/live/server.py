@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.bundle import Bundle
@@ -172,7 +174,7 @@ def report_of(
         vote.promise,
         replace(log, notes=notes),
         notes=(*vote_cautions(plan, vote.price, len(vote.voting)), *reruns(server.ledger)),
-        alarms=label_alarms(plan.level, vote.price),
+        alarms=(*label_alarms(plan.level, vote.price), *useless_sums(plan, server)),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.method.final_name(plan),
@@ -188,6 +190,18 @@ def report_of(
         rows={"public": len(server.public)} | ({"test": test_rows} if test_rows else {}),
         party_accuracy=scores.parties or {},
     )
+
+
+def useless_sums(plan: Plan, server: Server) -> tuple[str, ...]:
+    """That what was solved from the parties' sums tells no classes apart, where sums were sent and it does not."""
+    if not plan.expected.arrays:
+        return ()
+    found = np.unique(np.concatenate([labels for _, labels in server.diary.vote.labels]))
+    if len(found) > 1:
+        return ()
+    why = "the noise hides what the sums know" if plan.privacy is not None else "the sums tell classes hardly apart"
+    more = "More rows, or a larger epsilon," if plan.privacy is not None else "Expert voting"
+    return (f"It names {str(plan.classes[found[0]])!r} for every public row: {why}. {more} may help.",)
 
 
 def train_final(conclude: Callable[[Server], Bundle], server: Server, noise: NoiseFile | None) -> Any:

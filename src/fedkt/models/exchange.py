@@ -138,7 +138,8 @@ def to_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_rows: 
     native = model.predict(rows)
     wrong = 0
     reason: BaseException | None = None
-    for double in (False, True):
+    # Of a stranger's part of a graph there is no other than float32.
+    for double in (False,) if holds_received_graph(model) else (False, True):
         try:
             graph = graph_bytes(model.estimator, labels, n_features, double=double)
             data = check_graph(graph, n_features=n_features, n_classes=n_classes).data
@@ -188,7 +189,7 @@ def run_graph(
     model: FittedModel, data: bytes, rows: NDArray[np.float32], n_classes: int, *, soft: bool = True
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Labels and probabilities of the graph made of a model; where a stranger's part is in it, from the sandbox."""
-    if not getattr(model.estimator, "holds_received_graph", False):
+    if not holds_received_graph(model):
         return run_with_probabilities(data, rows, n_classes if soft else 0)
     from fedkt.models.sandbox import ask_models
 
@@ -196,6 +197,11 @@ def run_graph(
     if isinstance(answer, str):
         raise ModelError(f"it could not be run: {answer}")
     return answer[0], np.empty((0, n_classes), np.float32) if answer[1] is None else answer[1]
+
+
+def holds_received_graph(model: FittedModel) -> bool:
+    """Whether a part of the model was made by somebody else."""
+    return bool(getattr(model.estimator, "holds_received_graph", False))
 
 
 def _run_own(data: bytes, rows: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -61,8 +61,8 @@ def make_plan(
     check_members(parties, keys=keys or {}, rows=rows or {})
     table = read_unlabelled(public, label, others=(*categorical, *ignore))
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
-    models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
-    models |= {"default": model, "parties": dict(party_models or {})}
+    models: dict[str, Any] = {"default": model, "parties": dict(party_models or {})}
+    models |= {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
     method = new_method(voting)
     shape = method.shape(level, partitions, subsets)
     method.check_new(level, shape, models)

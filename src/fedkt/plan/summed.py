@@ -21,6 +21,7 @@ from fedkt.privacy.sums import GaussianSums
 if TYPE_CHECKING:
     from fedkt.plan.agreement import Plan
 
+LEVELS = ("L0", "L2")
 HEAD = "head"
 """What the final model is called that no family has learned."""
 EXACT = (
@@ -28,6 +29,15 @@ EXACT = (
     "  sums of them: of one row the sum is the row, and of few rows they can be guessed. Classes of which a party has",
     "  fewer than ten rows stay at home. Send it only to a server you trust with that, or agree on level L2.",
 )
+
+
+def check_level(level: str) -> None:
+    """Refuse a level that a plan with moments does not have."""
+    if level not in LEVELS:
+        raise ConfigurationError(
+            f"Plans with moments have the levels {' and '.join(LEVELS)}, not {level}. Choose level L2, which protects "
+            "every record, or consistent voting at level L1."
+        )
 
 
 class SumsMethod(Method):
@@ -64,7 +74,7 @@ budget: the epsilon that all releases of one party may cost together, at this de
 
     def privacy_table(self, table: Table, level: str, figures: dict[str, int], shape: Mapping[str, int]) -> Table:
         """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
-        Moments(None, level=level, noise=GaussianSums(1.0)).check()
+        check_level(level)
         if "queries" in table:
             raise ConfigurationError("Sums are one release, however many public rows there are: leave queries out.")
         epsilon = table.pop("epsilon", None)
@@ -89,6 +99,7 @@ budget: the epsilon that all releases of one party may cost together, at this de
     def check(self, plan: Plan) -> None:
         """Refuse values that do not go together, and a feature map that breaks the rules of received graphs."""
         private, models = plan.privacy, plan.models
+        check_level(plan.level)
         if (plan.partitions, plan.subsets) != (1, 1):
             raise ValueError("partitions, subsets: moments cuts no rows, so leave both out")
         if models.teacher or models.student or models.parties:

@@ -173,7 +173,7 @@ def promise_lines(plan: Plan) -> list[str]:
         return ["What is not protected", *plan.method.risk_lines(plan)]
     promise = statement(plan.level, price)
     owner = "the server" if plan.level == "L1" else "a party"
-    read = "a vote" if plan.method.cuts_rows else "a row"
+    first = "a vote is read" if plan.method.cuts_rows else "anything is summed up"
     scale = ", ".join(f"{name} {value:.4g}" for name, value in plan.privacy.scale.items())
     lines = [
         "What is promised",
@@ -186,7 +186,7 @@ def promise_lines(plan: Plan) -> list[str]:
         *_wrapped(f"Protected: {promise.protects}. Private: {promise.satisfies}. To be trusted: {promise.trusted}."),
         *_wrapped(
             f"Budget: all releases of {owner} together may cost epsilon {plan.budget:g}. They are written into a "
-            f"ledger before {read} is read, and what the budget does not cover is refused before anything is trained."
+            f"ledger before {first}, and what the budget does not cover is refused before anything is trained."
         ),
     ]
     lines += [line for words in plan.method.privacy_words(plan) for line in _wrapped(words)]

@@ -68,7 +68,8 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
         """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
         epsilon = table.pop("epsilon", None)
         table.setdefault("queries", 1.0)
-        fedkt = FedKT(None, voting=self.voting, level=level, queries=table["queries"], **shape)
+        s, t = shape["partitions"], shape["subsets"]
+        fedkt = FedKT(None, voting=self.voting, level=level, queries=table["queries"], partitions=s, subsets=t)
         if epsilon is None and not ("mechanism" in table and "scale" in table):
             raise ConfigurationError(
                 f"Level {level} needs a noise: a mechanism with its scale (mechanism gaussian, sigma 40), or an "
@@ -158,10 +159,7 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
 
     def within_rows(self, plan: Plan, bundle: Bundle) -> Bundle:
         """The bundle, its class counts scaled down to the rows that its party may tell of."""
-        counts, most = bundle.counts, plan.most_rows(bundle.sender)
-        if counts is None or most is None or sum(counts) <= most:
-            return bundle
-        return replace(bundle, counts=tuple(each * most // sum(counts) for each in counts))
+        return replace(bundle, counts=scale_down(bundle.counts, plan.most_rows(bundle.sender)))
 
     def bundle_fault(self, plan: Plan, bundle: Bundle) -> str:
         """Why students or class counts are not believed, or nothing where they are."""
@@ -267,3 +265,10 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
     def advice(self, plan: Plan) -> str:
         """What whoever agrees on it should know beforehand; nothing where nobody can be outvoted."""
         return self.voting.advice(plan.level) if len(plan.parties) > 1 else ""
+
+
+def scale_down(counts: tuple[int, ...] | None, most: int | None) -> tuple[int, ...] | None:
+    """Counts scaled down to what a party may tell: noise may have made them more, and what noise gave costs nothing."""
+    if counts is None or most is None or sum(counts) <= most:
+        return counts
+    return tuple(each * most // sum(counts) for each in counts)

@@ -92,7 +92,14 @@ def head_scores(estimator: FeatureHead) -> LabelScores:
 
 def near_ties(model: FittedModel, rows: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """For each row, whether the head finds this label as good as its own, up to rounding."""
-    scores = model.estimator.decision_scores(rows)
-    own = np.where(model.labels[None, :] == labels[:, None], scores, -np.inf).max(axis=1)
+    return ties_of(model.estimator, model.labels, rows, labels)
+
+
+def ties_of(
+    head: FeatureHead, classes: NDArray[np.int64], rows: NDArray[np.float32], labels: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """The same of a head of these agreed classes."""
+    scores = head.decision_scores(rows)
+    own = np.where(classes[None, :] == labels[:, None], scores, -np.inf).max(axis=1)
     near: NDArray[np.bool_] = scores.max(axis=1) - own <= TIE * (1 + np.abs(scores).max(axis=1))
     return near

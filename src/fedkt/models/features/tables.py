@@ -34,6 +34,8 @@ PRIVATE_WIDTH = 64
 """Main directions that are summed up where noise is added to the sums."""
 PRIVATE_PREFIXES = (9, 17, 33)
 """So many of them, the constant included, may be enough."""
+MAIN_DIRECTIONS = 128
+"""Directions of a map without waves, where there are so many columns."""
 SHARE = 4
 """There are so many public rows for a random feature, at the least."""
 
@@ -155,16 +157,8 @@ def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = F
     Where noise will be added few numbers are better than many: then the map ends in the public rows' main directions.
     """
     rows = float_rows(public, np.shape(public)[1])
-    numbers = rows.astype(np.float64)
-    numbers[~np.isfinite(numbers)] = np.nan
-    known = np.flatnonzero(~np.isnan(numbers).all(axis=0))
-    mean, deviation = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
-    mean[known], deviation[known] = np.nanmean(numbers[:, known], axis=0), np.nanstd(numbers[:, known], axis=0)
-    columns = np.flatnonzero(deviation > CONSTANT)
-    scale = Standardise(columns, mean[columns], deviation[columns])
-    if not len(columns):
-        raise DataError("Every column of the public rows is constant: there is nothing to make features of.")
-    standard = scale(rows)
+    scale = scale_of(rows)
+    columns, standard = scale.columns, scale(rows)
     rng, count = np.random.default_rng(seed), max(1, min(fourier, len(rows) // SHARE))
     ranks = ranks_of(standard)
 
@@ -180,3 +174,26 @@ def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = F
             return finish_map(rows.shape[1], full, (scale, waves), quantile=1.0, prefixes=prefixes)
         turn = turn_of(full, PRIVATE_WIDTH, 0.25)
         return finish_map(rows.shape[1], turn(full), (scale, waves, turn), quantile=0.5, prefixes=PRIVATE_PREFIXES)
+
+
+def linear_map(public: Any) -> FeatureMap:
+    """φ of a table's rows without waves: the public rows' main directions, half-whitened."""
+    rows = float_rows(public, np.shape(public)[1])
+    scale = scale_of(rows)
+    with one_thread():
+        standard = scale(rows)
+        turn = turn_of(standard, MAIN_DIRECTIONS, 0.25)
+        return finish_map(rows.shape[1], turn(standard), (scale, turn), quantile=1.0)
+
+
+def scale_of(rows: Table) -> Standardise:
+    """The public mean and deviation of every column that varies."""
+    numbers = rows.astype(np.float64)
+    numbers[~np.isfinite(numbers)] = np.nan
+    known = np.flatnonzero(~np.isnan(numbers).all(axis=0))
+    mean, deviation = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    mean[known], deviation[known] = np.nanmean(numbers[:, known], axis=0), np.nanstd(numbers[:, known], axis=0)
+    columns = np.flatnonzero(deviation > CONSTANT)
+    if not len(columns):
+        raise DataError("Every column of the public rows is constant: there is nothing to make features of.")
+    return Standardise(columns, mean[columns], deviation[columns])

@@ -23,6 +23,7 @@ from fedkt.algorithms.card import Card, Traffic
 from fedkt.algorithms.class_sums import GRAM, MOMENTS, ClassSums, noisy_fault, packed, sums_of, unpacked
 from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.heads import CalibratedHead, Sums, solve
+from fedkt.algorithms.noisy_heads import solve_noisy
 from fedkt.algorithms.received_sums import Heard, Received, note_parties
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.algorithms.voting.lost import note_absent_classes
@@ -248,6 +249,8 @@ class Moments(Algorithm):
         """The head of these sums; of one class it is a constant."""
         if sums.moments.shape[1] == 1:
             return CalibratedHead("constant", np.zeros_like(sums.moments), np.zeros(1), 0.0)
+        if sums.variance:
+            return solve_noisy(sums, public)
         return solve(sums, public, [*features.prefixes, features.width])
 
     def final_model(self, server: Server) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fedkt.algorithms.class_sums import ClassSums
 from fedkt.algorithms.heads import Sums, plain_labels
+from fedkt.algorithms.noisy_heads import distance
 from fedkt.algorithms.voting.weights import note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError
@@ -25,7 +26,7 @@ PLAIN = 1e-2
 STRONG = 0.1
 """From this share of changed labels on a party's influence is told in words."""
 MOST_NAMES = 3
-SKEWED = 0.05
+SKEWED = 0.02
 """From this distance between public and parties' rows on, as a share of how far rows are from each other, a warning."""
 
 
@@ -116,15 +117,11 @@ def note_parties(server: Server, received: Received, public: Matrix) -> None:
 
 def note_skew(server: Server, received: Received, public: Matrix) -> None:
     """Say where public rows do not resemble the parties', whose place they take in G; the noise is taken off."""
-    total = received.total
-    rows = max(float(total.counts.sum()), 1.0)
-    gap = total.moments[1:].sum(axis=1) / rows - public[:, 1:].mean(axis=0)
-    spread = float(public[:, 1:].var(axis=0).sum())
-    noise = len(gap) * total.moments.shape[1] * received.variance / rows**2 + spread * (1 / len(public) + 1 / rows)
-    distance = (float(gap @ gap) - noise) / max(spread, 1e-12)
-    if distance > SKEWED:
+    apart = distance(received.over(received.classes_present(), public), public)
+    if apart > SKEWED:
         server.diary.say(
-            f"The public rows do not resemble the parties' rows: their mean features differ by {distance:.0%} of how "
-            "far rows are from each other. With noise on the sums the head leans on public rows, and may be far worse "
-            "for it: take public rows with the class shares of the parties', or level L0."
+            f"The public rows do not resemble the parties' rows: their mean features differ by {apart:.0%} of how far "
+            "rows are from each other. With noise on the sums the head leans on public rows. They were weighed to have "
+            "about the class shares of the parties, but the head may still be far worse: take public rows with these "
+            "class shares, or level L0."
         )

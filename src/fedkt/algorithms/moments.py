@@ -8,7 +8,8 @@ CVPR 2025; FedCGS, AAAI 2025; FedPFT, arXiv 2402.01862 (2024).
 
 All sides know a feature map φ, fixed by the public rows and a public seed. A party sends M = Σ φ(x)·onehot(y) and
 G = Σ φ(x)φ(x)ᵀ of its rows; the server adds them up and solves a head, which is exactly that of the pooled rows,
-however they are dealt out. At level L2 a party sends M alone, with noise, and G is that of the public rows.
+however they are dealt out. At level L2 a party sends M alone, with noise, and G is that of the public rows. At level L1
+it sends M alone, and the noise is on the total of what parties say (`party_total`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from fedkt.algorithms.card import Card, Traffic
 from fedkt.algorithms.class_sums import MOMENTS, ClassSums, packed, sums_of, unpacked
 from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.heads import CalibratedHead, Sums, solve
+from fedkt.algorithms.party_head import PartyHead
+from fedkt.algorithms.party_total import MOST, PartyTotal, check_shares
 from fedkt.algorithms.received_sums import Received, note_parties
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.algorithms.voting.lost import note_absent_classes
@@ -35,11 +38,12 @@ from fedkt.models.ensemble import fit_to_rows
 from fedkt.models.features.feature_map import FeatureMap
 from fedkt.models.features.images import image_map
 from fedkt.models.features.tables import table_map
+from fedkt.models.features.whitened import whitened_map
 from fedkt.pooling import Matrix
 from fedkt.privacy import Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.ledger import require_level
-from fedkt.privacy.price import sums_release
+from fedkt.privacy.price import party_sums_release, sums_release
 from fedkt.privacy.sums import GaussianSums
 from fedkt.system.parallel import Progress, progress_counter
 from fedkt.votes import Labels
@@ -55,6 +59,8 @@ class Moments(Algorithm):
 
     The final model is the head itself, unless `final` names a family that learns what it says of all public rows.
     `smallest_class` is how many rows of a class a party needs at level L0 for its sum of them to be sent.
+    `class_shares` are those of the classes where everybody knows them, from a census, say: level L1 then has more to
+    say of all else.
     """
 
     name = "fedkt-moments"
@@ -69,12 +75,14 @@ class Moments(Algorithm):
         level: str = "L0",
         noise: Noise | None = None,
         smallest_class: int = SMALLEST_CLASS,
+        class_shares: Sequence[float] | None = None,
     ) -> None:
         self.model = model
         self.final = final
         self.level = level
         self.noise = noise
         self.smallest_class = smallest_class
+        self.class_shares = class_shares
 
     def with_noise(self, noise: Noise) -> Self:
         """The same with another noise."""
@@ -85,28 +93,34 @@ class Moments(Algorithm):
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is summed up."""
         require_level(self.level)
-        if self.level == "L1":
-            raise ConfigurationError(
-                "At level L1 one party may move the final model by little, and a sum of its rows moves it by as much "
-                "as it likes. Choose level L2, which protects every record, or consistent voting at level L1."
-            )
         if self.level == "L0" and self.noise is not None:
             raise ConfigurationError(f"Level L0 adds no noise, but a noise was given ({self.noise!r}). Leave it out.")
-        if self.level == "L2" and not isinstance(self.noise, GaussianSums):
+        if self.level != "L0" and not isinstance(self.noise, GaussianSums):
             raise ConfigurationError(
-                f"Sums of features leave at level L2 with noise of their own ({GaussianSums.name}), got "
+                f"Sums of features leave at level {self.level} with noise of their own ({GaussianSums.name}), got "
                 f"{self.noise!r}. Give --epsilon on the command line, GaussianSums(sigma=10) from fedkt.privacy.sums "
                 "in Python."
             )
+        if self.class_shares is not None and self.level != "L1":
+            raise ConfigurationError(
+                f"At level {self.level} parties tell the class shares themselves. Leave class_shares out; level L1 has "
+                "a use for them."
+            )
+        if self.class_shares is not None:
+            check_shares(self.class_shares)
         if isinstance(self.smallest_class, bool) or not isinstance(self.smallest_class, int) or self.smallest_class < 1:
             raise ConfigurationError(
                 f"smallest_class is a whole number of at least 1, got {self.smallest_class!r}. 1 lets every class out."
             )
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
-        """All that a party releases with noise, from public figures."""
+        """All that an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
         self.check()
-        return (sums_release(self.noise, classes),) if isinstance(self.noise, GaussianSums) else ()
+        if not isinstance(self.noise, GaussianSums):
+            return ()
+        if self.level == "L1":
+            return (party_sums_release(self.noise, classes, parties),)
+        return (sums_release(self.noise, classes),)
 
     def price(self, *, public_rows: int, classes: int, parties: int, delta: float) -> Price | None:
         """ε of a run before it is run, None without noise; parties are disjoint, so that it is each one's."""
@@ -118,6 +132,8 @@ class Moments(Algorithm):
     def feature_map(self, side: Side) -> FeatureMap:
         """φ, as the public rows have it."""
         private = self.level != "L0"
+        if self.level == "L1":
+            return whitened_map(side.public, side.image, seed=MAP_SEED, width=MOST)
         if side.image is not None:
             return image_map(side.public, side.image, seed=MAP_SEED, private=private)
         return table_map(side.public, seed=MAP_SEED, private=private)
@@ -146,11 +162,17 @@ class Moments(Algorithm):
     def message(self, party: Party, features: FeatureMap) -> Bundle:
         """What one party sends."""
         n_classes = len(party.classes)
+
+        def moments() -> Matrix:
+            # As the public rows have them: whether a row can be read at all must not show.
+            return sums_of(features, within(party.X, party.public), party.y, n_classes, gram=False).moments
+
+        if self.level == "L1":
+            return Bundle(party.name, party.classes, (), arrays={MOMENTS: moments()})
         if self.level == "L2":
             (release,) = self.releases(public_rows=1, classes=n_classes, parties=1)
             noisy = party.ledger.release_sums(
-                # As the public rows have them: whether a row can be read at all must not show.
-                lambda: sums_of(features, within(party.X, party.public), party.y, n_classes, gram=False).moments,
+                moments,
                 release,
                 shape=(features.width, n_classes),
                 rng=party.noise_rng(release.stream),
@@ -180,20 +202,37 @@ class Moments(Algorithm):
         self.check()
         with one_thread():
             features = self.feature_map(server)
-            received = self.receive(server, bundles, features)
             public = features(server.public)
-            present = received.classes_present()
-            head = self.solve(received.over(present, public), features, public)
-            note_parties(server, received, public)
-            known = np.zeros((len(public), len(server.classes)))
-            known[:, present] = head.probabilities(public)
-            labels = np.asarray(known.argmax(axis=1), dtype=np.int64)
-            server.diary.vote.labels = [(None, labels)]
-            note_absent_classes(server, labels)
+            make = self.head_of_parties if self.level == "L1" else self.head_of_rows
+            model, labelled = make(server, bundles, features, public)
+            server.diary.vote.labels = [(None, labelled.labels)]
+            note_absent_classes(server, labelled.labels)
             if self.final is not None:
-                labelled = LabelledRows(labels, distributions=known)
-                return Bundle("server", server.classes, (final_lesson(self, server, labelled).fit(),))
-            return Bundle("server", server.classes, (fitted_head(features, head, present),))
+                model = final_lesson(self, server, labelled).fit()
+            return Bundle("server", server.classes, (model,))
+
+    def head_of_rows(
+        self, server: Server, bundles: Sequence[Bundle], features: FeatureMap, public: Matrix
+    ) -> tuple[FittedModel, LabelledRows]:
+        """The head of all rows' sums, and what it says of the public rows."""
+        received = self.receive(server, bundles, features)
+        present = received.classes_present()
+        head = self.solve(received.over(present, public), features, public)
+        note_parties(server, received, public)
+        known = np.zeros((len(public), len(server.classes)))
+        known[:, present] = head.probabilities(public)
+        labels = np.asarray(known.argmax(axis=1), dtype=np.int64)
+        return fitted_head(features, head, present), LabelledRows(labels, distributions=known)
+
+    def head_of_parties(
+        self, server: Server, bundles: Sequence[Bundle], features: FeatureMap, public: Matrix
+    ) -> tuple[FittedModel, LabelledRows]:
+        """The head of one noisy total, to which every party adds little, and what it says of the public rows."""
+        assert isinstance(self.noise, GaussianSums)
+        shares = None if self.class_shares is None else tuple(self.class_shares)
+        total = PartyTotal(self.noise, server.parties or len(bundles), len(server.classes), shares)
+        head = PartyHead(total, total.mean(server, bundles, features), features, public)
+        return head.model(), head.labelled()
 
     def receive(self, server: Server, bundles: Sequence[Bundle], features: FeatureMap) -> Received:
         """The sums that may be some rows'; who sent others is named and left out."""
@@ -242,7 +281,7 @@ def fitted_head(features: FeatureMap, head: CalibratedHead, present: Labels) -> 
 
 
 def noise_for_epsilon(*, epsilon: float, delta: float, classes: int) -> Noise:
-    """The smallest noise with which a party's sums keep ε."""
+    """The smallest noise with which a party's sums, or the total of all parties, keep ε: Δ is the same."""
     return smallest_noise(
         GaussianSums.name,
         epsilon=epsilon,
@@ -263,6 +302,6 @@ CARD = Card(
     traffic=Traffic("n·D·(K + D/2)", lambda s, r: 1, one_way=True),
     colour="sky",
     marker="P",
-    levels=("L0", "L2"),
+    levels=("L0", "L1", "L2"),
     noise_for_epsilon=noise_for_epsilon,
 )

@@ -149,22 +149,27 @@ def ranks_of(numbers: Table) -> Ranks | None:
     return Ranks(np.array([column for _, column in places]), np.array(low), np.array(size), weights)
 
 
-def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = FOURIER) -> FeatureMap:
-    """φ of a table's rows, fixed by the public rows and a public seed.
-
-    Where noise will be added few numbers are better than many: then the map ends in the public rows' main directions.
-    """
-    rows = float_rows(public, np.shape(public)[1])
+def scale_of(rows: Table) -> Standardise:
+    """The columns of public rows that vary, with their mean and deviation."""
     numbers = rows.astype(np.float64)
     numbers[~np.isfinite(numbers)] = np.nan
     known = np.flatnonzero(~np.isnan(numbers).all(axis=0))
     mean, deviation = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     mean[known], deviation[known] = np.nanmean(numbers[:, known], axis=0), np.nanstd(numbers[:, known], axis=0)
     columns = np.flatnonzero(deviation > CONSTANT)
-    scale = Standardise(columns, mean[columns], deviation[columns])
     if not len(columns):
         raise DataError("Every column of the public rows is constant: there is nothing to make features of.")
-    standard = scale(rows)
+    return Standardise(columns, mean[columns], deviation[columns])
+
+
+def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = FOURIER) -> FeatureMap:
+    """φ of a table's rows, fixed by the public rows and a public seed.
+
+    Where noise will be added few numbers are better than many: then the map ends in the public rows' main directions.
+    """
+    rows = float_rows(public, np.shape(public)[1])
+    scale = scale_of(rows)
+    columns, standard = scale.columns, scale(rows)
     rng, count = np.random.default_rng(seed), max(1, min(fourier, len(rows) // SHARE))
     ranks = ranks_of(standard)
 

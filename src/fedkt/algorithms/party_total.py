@@ -1,0 +1,165 @@
+"""Moments at level L1: every party is one vector, shortened by the server, and the noise is on the total of them.
+
+Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC 2006; Balle and Wang:
+Improving the Gaussian Mechanism for Differential Privacy. ICML 2018.
+
+A party sends its sums by class, without noise: the server is trusted. The server makes a D × K table V of them, shortens
+it to a length c and divides by c. With v a party's table and v' that of any other data, ‖v‖ ≤ 1 and ‖v'‖ ≤ 1, so that
+replacing all that a party has moves the total of all parties by ‖v − v'‖ ≤ 2, which is the Δ of `GaussianSums`, and
+exactly 2 for v' = −v. Sums that no rows have, or none at all, count as v = 0: as many tables are added up as parties
+were agreed on, whatever they hold.
+
+What V is hangs on whether the class shares are public (`class_shares`). If so, its columns are the party's class means
+less the mean of them; a class that the party has not is 0, and so is all of V where it has one class. If not, they are
+its mean of (onehot(y) − 1/K)·φ, in whose first row are the class shares. Either way the columns add up to 0, and noise
+that does not is dropped.
+
+In features that are whitened on public rows both have a longest length, by Bessel's inequality, if the rows of all
+parties are like public ones: √((1 − 1/K)·Σ 1/share) and √(1 − 1/K). c is a part of it. A longer c hides no direction
+less, since nearly all parties are shortened anyhow, but tells more of how far classes lie apart, until c is longer than
+most tables: then there is only more noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedkt.algorithms.class_sums import MOMENTS, broken_moments
+from fedkt.algorithms.heads import centred
+from fedkt.bundle import Bundle
+from fedkt.errors import ConfigurationError
+from fedkt.federation import Server
+from fedkt.models.features.feature_map import FeatureMap
+from fedkt.pooling import Matrix
+from fedkt.privacy import Release
+from fedkt.privacy.price import party_sums_release
+from fedkt.privacy.sums import GaussianSums
+
+REACH = 0.6
+"""c, as a part of the longest table."""
+FEWEST, MOST = 6, 32
+"""Directions of the public rows that are looked at, at least and at most."""
+LOUD = 1 / 3
+"""Beyond the fewest, so many directions that the noise is no longer than this part of the longest total."""
+DROWNED = 1 / 2
+"""From here on there is little but noise in the total."""
+ROUNDING = 2.0**-40
+"""By so much a table stays under 1 in length, so that no rounding of a total lifts two of them above Δ."""
+
+
+@dataclass(frozen=True)
+class PartyTotal:
+    """The total of all parties and its noise. What is asked of it here hangs on public figures only."""
+
+    noise: GaussianSums
+    parties: int
+    classes: int
+    class_shares: tuple[float, ...] | None
+    """None where they are not public."""
+
+    @property
+    def release(self) -> Release:
+        """What leaves."""
+        return party_sums_release(self.noise, self.classes, self.parties)
+
+    def directions(self, width: int) -> int:
+        """How many of the `width` features after the constant are looked at."""
+        quiet = (LOUD * self.parties / self.noise.sigma) ** 2 / max(self.classes - 1, 1)
+        return min(width, max(FEWEST, min(MOST, int(quiet))))
+
+    @property
+    def longest(self) -> float:
+        """c."""
+        inverse = 1.0 if self.class_shares is None else float(np.sum(1 / np.array(self.class_shares)))
+        return REACH * float(np.sqrt((1 - 1 / self.classes) * inverse))
+
+    @property
+    def deviation(self) -> float:
+        """Of the noise on each number of the mean table, what does not add up to 0 dropped."""
+        each = self.longest * np.sqrt(self.noise.variance) / self.parties
+        return float(each * np.sqrt(1 - 1 / self.classes))
+
+    def table(self, moments: Matrix) -> Matrix:
+        """A party's V from its whitened sums by class, of length 1 at most, where c is 1."""
+        counts = moments[0]
+        with np.errstate(all="ignore"):
+            if self.class_shares is None:
+                numbers = centred(moments / counts.sum())
+            else:
+                held = counts > 0
+                means = np.where(held, moments[1:] / counts, 0.0)
+                numbers = np.where(held, means - means.sum(axis=1, keepdims=True) / held.sum(), 0.0)
+            length = float(np.sqrt((numbers**2).sum()))
+        if not np.isfinite(length):
+            return np.zeros_like(numbers)
+        return numbers * (1 - ROUNDING) / max(length, self.longest)
+
+    def mean(self, server: Server, bundles: Sequence[Bundle], features: FeatureMap) -> Matrix:
+        """The mean table of all parties, with noise, released through the server's ledger."""
+        width = self.directions(features.width - 1)
+        shape = (width + (self.class_shares is None), self.classes)
+
+        def add_up() -> Matrix:
+            total = np.zeros(shape)
+            for bundle in bundles:
+                total += self.table(whitened(self.sums_in(server, bundle, features), features, width))
+            return total
+
+        noisy = server.ledger.release_sums(
+            add_up, self.release, shape=shape, rng=server.noise_rng(self.release.stream), noise_seed=server.noise_seed
+        )
+        return centred(noisy * (self.noise.step * self.longest / self.parties))
+
+    def sums_in(self, server: Server, bundle: Bundle, features: FeatureMap) -> Matrix:
+        """The sums in a bundle; zeros, which count as nothing, in place of what no rows have."""
+        found, shape = bundle.arrays.get(MOMENTS), (features.width, self.classes)
+        reason = f"it did not send numbers of the shape {shape} as {MOMENTS!r}, and nothing else."
+        if set(bundle.arrays) == {MOMENTS} and found is not None and found.shape == shape and found.dtype.kind in "fiu":
+            moments = np.asarray(found, dtype=np.float64)
+            reason = broken_moments(moments)
+            if not reason:
+                return moments
+        # For the server's own eyes: no party that keeps to the rules is ever told of here, whatever its rows.
+        server.diary.vote.silent[bundle.sender] = f"Party {bundle.sender!r} counts as nothing, because {reason}"
+        return np.zeros(shape)
+
+
+def whitened(moments: Matrix, features: FeatureMap, width: int) -> Matrix:
+    """The sums of the constant and of so many features, these in units of their public deviation."""
+    return np.vstack([moments[:1], moments[1 : 1 + width] * features.limit])
+
+
+def shares_in_order(shares: Mapping[Any, float], classes: Sequence[Any]) -> tuple[float, ...]:
+    """The class shares in the order of the classes; one class may be left out, and has the rest."""
+    unknown, missing = (
+        [each for each in shares if each not in classes],
+        [each for each in classes if each not in shares],
+    )
+    if unknown or len(missing) > 1:
+        wrong = f"{unknown[0]!r} is none" if unknown else f"{', '.join(map(repr, missing))} have none"
+        raise ConfigurationError(f"Class shares are of the classes {', '.join(map(repr, classes))}; {wrong}.")
+    rest = 1 - sum(shares.values())
+    found = tuple(float(shares.get(each, rest)) for each in classes)
+    check_shares(found, len(classes))
+    return found
+
+
+def check_shares(shares: Sequence[float], classes: int | None = None) -> None:
+    """Refuse class shares that are none."""
+    numbers = np.asarray(shares, dtype=np.float64)
+    fits = numbers.ndim == 1 and len(numbers) == (classes or len(numbers)) and bool((numbers > 0).all())
+    if not (fits and abs(float(numbers.sum()) - 1) < 1e-6):
+        raise ConfigurationError(
+            f"Class shares are a number above 0 for each class, and sum to 1; got {', '.join(map(str, shares))}."
+        )
+
+
+def is_drowned(release: Release) -> bool:
+    """Whether the noise on a total of parties leaves little of it, whatever they hold: from public figures."""
+    assert isinstance(release.noise, GaussianSums)
+    numbers = FEWEST * (release.classes - 1)
+    return bool(release.noise.sigma * np.sqrt(numbers) > DROWNED * release.voters)

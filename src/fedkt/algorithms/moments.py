@@ -114,7 +114,7 @@ class Moments(Algorithm):
             )
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
-        """All that an owner of a budget releases with noise, from public figures: the server (L1) or every party (L2)."""
+        """All that the server (L1) or every party (L2) releases with noise, from public figures."""
         self.check()
         if not isinstance(self.noise, GaussianSums):
             return ()
@@ -229,6 +229,8 @@ class Moments(Algorithm):
     ) -> tuple[FittedModel, LabelledRows]:
         """The head of one noisy total, to which every party adds little, and what it says of the public rows."""
         assert isinstance(self.noise, GaussianSums)
+        if len(server.classes) < 2:
+            raise ConfigurationError("One class has nothing to be told apart from: level L1 needs two classes or more.")
         shares = None if self.class_shares is None else tuple(self.class_shares)
         total = PartyTotal(self.noise, server.parties or len(bundles), len(server.classes), shares)
         head = PartyHead(total, total.mean(server, bundles, features), features, public)

@@ -21,6 +21,8 @@ from fedkt.pooling import Matrix, factors_to
 
 RAREST = 0.01
 """No class is taken for rarer than that where the shares come out of the noise."""
+TOWARDS_FREQUENT = 1.1
+"""Labels have the public class shares to this power: scores that tell little are right more often on a frequent class."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,17 @@ class PartyHead:
         """The class shares: the public ones, or what the noise lets be seen of the parties' mean."""
         if self.total.class_shares is not None:
             return np.array(self.total.class_shares)
-        likely = np.maximum(self.mean[0] + 1 / self.total.classes, RAREST)
+        first = self.mean[0]
+        likely = np.maximum(first**3 / (first**2 + self.total.deviation**2) + 1 / self.total.classes, RAREST)
         return np.asarray(likely / likely.sum())
 
     @cached_property
     def calibrated(self) -> CalibratedHead:
         """Scores along the mean table, and the slope and offsets that make probabilities of them.
 
-        A number of it that the noise could have made counts for less: by m²/(m² + τ²). What a score agrees with its own
-        class by is ⟨weights, mean⟩, less what the noise adds to that in the mean (Stein 1981), and never more than if all
-        parties said the same.
+        A number m of it that the noise could have made counts for less: for m²/(m² + τ²) of itself. What scores agree
+        with rows' own classes by is ⟨weights, mean⟩, less what the noise adds to that in the mean (Stein 1981), and
+        never more than if all parties said the same.
         """
         known = self.total.class_shares is not None
         means = self.mean if known else self.mean[1:]
@@ -64,8 +67,8 @@ class PartyHead:
         parts = weights
         if known:
             parts = (weights - (weights @ self.shares)[:, None]) * self.shares
-        most = self.total.longest * float(np.sqrt((parts**2).sum()))
-        agreement = min(max(float((parts * means).sum()) - noise * slopes, 0.0), most)
+        length = float(np.sqrt((parts**2).sum()))
+        agreement = min(max(float((parts * means).sum()) - noise * slopes, 0.0), self.total.longest * length)
         weights = np.vstack([np.zeros((1, len(self.shares))), centred(weights)])
         if known:
             agreement += float(middle @ weights[1:] @ self.shares)
@@ -85,7 +88,8 @@ class PartyHead:
         """By what labels are moved, so that they have the public class shares on the public rows."""
         if self.total.class_shares is None:
             return None
-        return factors_to(self.calibrated.probabilities(self.rows), self.shares)
+        target = self.shares**TOWARDS_FREQUENT
+        return factors_to(self.calibrated.probabilities(self.rows), target / target.sum())
 
     def model(self) -> FittedModel:
         """The head as a model."""

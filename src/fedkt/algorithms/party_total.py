@@ -3,10 +3,10 @@
 Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC 2006; Balle and Wang:
 Improving the Gaussian Mechanism for Differential Privacy. ICML 2018.
 
-A party sends its sums by class, without noise: the server is trusted. The server makes a D × K table V of them, shortens
-it to a length c and divides by c. With v a party's table and v' that of any other data, ‖v‖ ≤ 1 and ‖v'‖ ≤ 1, so that
-replacing all that a party has moves the total of all parties by ‖v − v'‖ ≤ 2, which is the Δ of `GaussianSums`, and
-exactly 2 for v' = −v. Sums that no rows have, or none at all, count as v = 0: as many tables are added up as parties
+A party sends its sums by class, without noise: the server is trusted. The server makes a D × K table V of them,
+shortens it to a length c and divides by c. With v a party's table and v' that of any other data, ‖v‖ ≤ 1 and ‖v'‖ ≤ 1,
+so that replacing all that a party has moves the total of all parties by ‖v − v'‖ ≤ 2, which is the Δ of `GaussianSums`,
+and exactly 2 for v' = −v. Sums that no rows have, or none at all, count as v = 0: as many tables are added up as parties
 were agreed on, whatever they hold.
 
 What V is hangs on whether the class shares are public (`class_shares`). If so, its columns are the party's class means
@@ -135,10 +135,8 @@ def whitened(moments: Matrix, features: FeatureMap, width: int) -> Matrix:
 
 def shares_in_order(shares: Mapping[Any, float], classes: Sequence[Any]) -> tuple[float, ...]:
     """The class shares in the order of the classes; one class may be left out, and has the rest."""
-    unknown, missing = (
-        [each for each in shares if each not in classes],
-        [each for each in classes if each not in shares],
-    )
+    unknown = [each for each in shares if each not in classes]
+    missing = [each for each in classes if each not in shares]
     if unknown or len(missing) > 1:
         wrong = f"{unknown[0]!r} is none" if unknown else f"{', '.join(map(repr, missing))} have none"
         raise ConfigurationError(f"Class shares are of the classes {', '.join(map(repr, classes))}; {wrong}.")

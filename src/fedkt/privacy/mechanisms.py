@@ -70,10 +70,10 @@ def noise_of_scale() -> dict[str, str]:
     return {names[0]: name for name, names in single.items() if len(names) == 1}
 
 
-def parse_noise(text: str) -> Noise:
+def parse_noise(text: str, *, counts: bool = False) -> Noise:
     """The noise that a command-line word names, its parameters after a colon in their order: gaussian:40."""
     name, colon, rest = text.strip().partition(":")
-    noise = noise_class(name)
+    noise = noise_class(name, counts=counts)
     names = noise.parameters()
     form = f"{name}:{','.join(names).upper()}"
     parts = [part.strip() for part in rest.split(",")] if colon else []

@@ -1,7 +1,7 @@
 """The main directions of public rows, whitened: few features, each as wide as any other, and uncorrelated.
 
-What a vector of fixed length can say of many features is little of each. So where a whole party has one vector, these are
-the columns alone, or what filters say of images, and no random waves of them.
+What a vector of fixed length can say of many features is little of each. So where a whole party has one vector, these
+are the columns alone, or what filters say of images, and no random waves of them.
 """
 
 from __future__ import annotations

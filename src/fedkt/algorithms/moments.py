@@ -25,7 +25,7 @@ from fedkt.algorithms.class_sums import MOMENTS, ClassSums, packed, sums_of, unp
 from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.heads import CalibratedHead, Sums, solve
 from fedkt.algorithms.party_head import PartyHead
-from fedkt.algorithms.party_total import MOST, PartyTotal, check_shares
+from fedkt.algorithms.party_total import MOST, PartyTotal
 from fedkt.algorithms.received_sums import Received, note_parties
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.algorithms.voting.lost import note_absent_classes
@@ -43,7 +43,7 @@ from fedkt.pooling import Matrix
 from fedkt.privacy import Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.ledger import require_level
-from fedkt.privacy.price import party_sums_release, sums_release
+from fedkt.privacy.price import sums_release
 from fedkt.privacy.sums import GaussianSums
 from fedkt.system.parallel import Progress, progress_counter
 from fedkt.votes import Labels
@@ -106,8 +106,6 @@ class Moments(Algorithm):
                 f"At level {self.level} parties tell the class shares themselves. Leave class_shares out; level L1 has "
                 "a use for them."
             )
-        if self.class_shares is not None:
-            check_shares(self.class_shares)
         if isinstance(self.smallest_class, bool) or not isinstance(self.smallest_class, int) or self.smallest_class < 1:
             raise ConfigurationError(
                 f"smallest_class is a whole number of at least 1, got {self.smallest_class!r}. 1 lets every class out."
@@ -119,7 +117,7 @@ class Moments(Algorithm):
         if not isinstance(self.noise, GaussianSums):
             return ()
         if self.level == "L1":
-            return (party_sums_release(self.noise, classes, parties),)
+            return (self.total(classes, parties).release,)
         return (sums_release(self.noise, classes),)
 
     def price(self, *, public_rows: int, classes: int, parties: int, delta: float) -> Price | None:
@@ -224,15 +222,17 @@ class Moments(Algorithm):
         labels = np.asarray(known.argmax(axis=1), dtype=np.int64)
         return fitted_head(features, head, present), LabelledRows(labels, distributions=known)
 
+    def total(self, classes: int, parties: int) -> PartyTotal:
+        """What the server adds up at level L1."""
+        assert isinstance(self.noise, GaussianSums)
+        shares = None if self.class_shares is None else tuple(self.class_shares)
+        return PartyTotal(self.noise, parties, classes, shares)
+
     def head_of_parties(
         self, server: Server, bundles: Sequence[Bundle], features: FeatureMap, public: Matrix
     ) -> tuple[FittedModel, LabelledRows]:
         """The head of one noisy total, to which every party adds little, and what it says of the public rows."""
-        assert isinstance(self.noise, GaussianSums)
-        if len(server.classes) < 2:
-            raise ConfigurationError("One class has nothing to be told apart from: level L1 needs two classes or more.")
-        shares = None if self.class_shares is None else tuple(self.class_shares)
-        total = PartyTotal(self.noise, server.parties or len(bundles), len(server.classes), shares)
+        total = self.total(len(server.classes), server.parties or len(bundles))
         head = PartyHead(total, total.mean(server, bundles, features), features, public)
         return head.model(), head.labelled()
 

@@ -15,14 +15,14 @@ from fedkt.algorithms.party_total import PartyTotal, whitened
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.models.base import FittedModel
 from fedkt.models.features.feature_map import FeatureMap
-from fedkt.models.features.head import FeatureHead
 from fedkt.models.reading import Reading
 from fedkt.pooling import Matrix, factors_to
 
 RAREST = 0.01
 """No class is taken for rarer than that where the shares come out of the noise."""
 TOWARDS_FREQUENT = 1.1
-"""Labels have the public class shares to this power: scores that tell little are right more often on a frequent class."""
+"""Labels have the public class shares to this power: scores that tell little are right more often on frequent
+classes."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class PartyHead:
 
     def model(self) -> FittedModel:
         """The head as a model."""
+        from fedkt.models.features.head import FeatureHead
+
         head, n_classes = self.calibrated, self.total.classes
         weights = np.zeros((self.features.width, n_classes))
         weights[: len(head.weights)] = head.weights

@@ -6,8 +6,8 @@ Improving the Gaussian Mechanism for Differential Privacy. ICML 2018.
 A party sends its sums by class, without noise: the server is trusted. The server makes a D × K table V of them,
 shortens it to a length c and divides by c. With v a party's table and v' that of any other data, ‖v‖ ≤ 1 and ‖v'‖ ≤ 1,
 so that replacing all that a party has moves the total of all parties by ‖v − v'‖ ≤ 2, which is the Δ of `GaussianSums`,
-and exactly 2 for v' = −v. Sums that no rows have, or none at all, count as v = 0: as many tables are added up as parties
-were agreed on, whatever they hold.
+and exactly 2 for v' = −v. Sums that no rows have, or none at all, count as v = 0: whatever parties hold, as many tables
+are added up as parties were agreed on.
 
 What V is hangs on whether the class shares are public (`class_shares`). If so, its columns are the party's class means
 less the mean of them; a class that the party has not is 0, and so is all of V where it has one class. If not, they are
@@ -61,6 +61,12 @@ class PartyTotal:
     class_shares: tuple[float, ...] | None
     """None where they are not public."""
 
+    def __post_init__(self) -> None:
+        if self.classes < 2:
+            raise ConfigurationError("One class has nothing to be told apart from: level L1 needs two classes or more.")
+        if self.class_shares is not None:
+            check_shares(self.class_shares, self.classes)
+
     @property
     def release(self) -> Release:
         """What leaves."""
@@ -88,7 +94,7 @@ class PartyTotal:
         counts = moments[0]
         with np.errstate(all="ignore"):
             if self.class_shares is None:
-                numbers = centred(moments / counts.sum())
+                numbers = centred(np.asarray(moments / counts.sum()))
             else:
                 held = counts > 0
                 means = np.where(held, moments[1:] / counts, 0.0)
@@ -146,11 +152,9 @@ def shares_in_order(shares: Mapping[Any, float], classes: Sequence[Any]) -> tupl
     return found
 
 
-def check_shares(shares: Sequence[float], classes: int | None = None) -> None:
+def check_shares(shares: Sequence[float], classes: int) -> None:
     """Refuse class shares that are none."""
-    numbers = np.asarray(shares, dtype=np.float64)
-    fits = numbers.ndim == 1 and len(numbers) == (classes or len(numbers)) and bool((numbers > 0).all())
-    if not (fits and abs(float(numbers.sum()) - 1) < 1e-6):
+    if len(shares) != classes or not min(shares) > 0 or not abs(sum(shares) - 1) < 1e-6:
         raise ConfigurationError(
             f"Class shares are a number above 0 for each class, and sum to 1; got {', '.join(map(str, shares))}."
         )

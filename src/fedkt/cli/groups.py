@@ -184,8 +184,8 @@ class ShareOptions:
         str | None,
         typer.Option(
             metavar="CLASS=SHARE,…",
-            help="Class shares that are public, from a census, say: yes=0.24 (one class may be left out). fedkt-moments "
-            "at level L1 is the better for them.",
+            help="Class shares that are public, from a census, say: yes=0.24 (one class may be left out). "
+            "fedkt-moments at level L1 is the better for them.",
         ),
     ] = None
 

@@ -264,9 +264,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """FedKT as the parameters say, for these classes once they are known."""
         if self.voting == Moments.voting:
             final = self.final if classes is None else class_weights_by_place(self.final, classes)
-            shares = None if self.class_shares is None else list(self.class_shares.values())
+            shares = None
             if self.class_shares is not None and classes is not None:
-                shares = list(shares_in_order(self.class_shares, classes.tolist()))
+                shares = shares_in_order(self.class_shares, classes.tolist())
             estimator = estimator_of(self.estimator)
             return Moments(estimator, final=final, level=self.level, noise=self.noise, class_shares=shares)
         if self.class_shares is not None:

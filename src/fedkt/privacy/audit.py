@@ -125,7 +125,7 @@ def attack(
 
 
 def sum_scores(noise: GaussianSums, far: float, queries: int, trials: int, rng: Source, *, bare: bool) -> Floats:
-    """How far released sums lie along the direction of one at this distance from 0: as their likelihood ratio orders."""
+    """How far released sums lie towards the one at this distance from 0, which orders them as their likelihoods do."""
     along = np.full(NUMBERS, 1 / math.sqrt(NUMBERS))
     sums = np.broadcast_to(far * along, (trials * queries, NUMBERS))
     found = sums if bare else noise.sums(sums, rng) * noise.step

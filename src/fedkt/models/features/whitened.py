@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.models.base import one_thread
+from fedkt.models.base import Image, one_thread
 from fedkt.models.exchange import float_rows
 from fedkt.models.features.feature_map import BLOCK_ROWS, FeatureMap, Layer, finish_map, turn_of
-from fedkt.models.features.images import Image, patches_layer
+from fedkt.models.features.images import patches_layer
 from fedkt.models.features.tables import scale_of
 
 

@@ -94,7 +94,7 @@ class PartyTotal:
         counts = moments[0]
         with np.errstate(all="ignore"):
             if self.class_shares is None:
-                numbers = centred(moments / float(counts.sum()))
+                numbers = centred(np.asarray(moments / counts.sum(), dtype=np.float64))
             else:
                 held = counts > 0
                 means = np.where(held, moments[1:] / counts, 0.0)

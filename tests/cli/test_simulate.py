@@ -32,6 +32,21 @@ def fedkt_alone(*words, cwd=None, **environment):
     )
 
 
+def test_moments_at_level_l1_take_public_class_shares_of_all_classes_or_all_but_one(tmp_path):
+    words = ("simulate", "digits", "--algorithm", "fedkt-moments", "--level", "L1", "--epsilon", "4", "--parties", "6")
+    shares = ",".join(f"{label}=0.1" for label in range(9))
+    done = fedkt_alone(*words, "--class-shares", shares, "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (found["privacy_statement"]["unit"], found["privacy_statement"]["mechanism"]) == ("party", "gaussian-sums")
+    assert 3.99 < found["epsilon"] <= 4
+    assert (found["votes"], found["party_rows"]) == ({}, {})
+    assert found["alarms"][0].startswith("With 6 parties the noise that gives epsilon 4.000 hides most")
+    for wrong, said in (("0=0.5,10=0.5", "'10' is none"), ("0=0.5", "have none"), ("half", "is like yes=0.24")):
+        assert said in " ".join(fedkt(*words, "--class-shares", wrong, cwd=tmp_path).stderr.split())
+    unused = fedkt("simulate", "digits", "--class-shares", "0=0.1,1=0.9", cwd=tmp_path)
+    assert "--class-shares would do nothing" in unused.stderr
+
+
 def test_simulate_prints_exactly_one_json_object(tmp_path):
     done = fedkt_alone("simulate", "digits", *QUICK, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -27,8 +27,8 @@ MOMENTS = json.loads((WRITTEN / "moments" / "moments.json").read_text(encoding="
 PUBLIC = RELEASED / "public.csv"
 PLAIN_FAMILIES = ("tree", "logistic", "naive-bayes")
 ROUNDED = ("mlp", "cnn", "logistic")
-"""Families whose last digits are the processor's own. 0.1.0 did not say how its one rounds, so that their bytes cannot be
-held to what they were; what they say is."""
+"""Families whose last digits are the processor's own. 0.1.0 did not say how its one rounds, so that their bytes cannot
+be held to what they were; what they say is."""
 FAMILIES = (
     *("forest", "extra-trees", "tree", "boosting", "hist-boosting", "lightgbm", "logistic", "svm", "naive-bayes"),
     "mlp",

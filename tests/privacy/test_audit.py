@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, norm
 
 from fedkt.errors import ConfigurationError
 from fedkt.models.base import one_thread
 from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Release
 from fedkt.privacy.accountant import price
-from fedkt.privacy.audit import attack, epsilon_at_least, log_ratios, lower_bound, neighbours
+from fedkt.privacy.audit import attack, epsilon_at_least, log_ratios, lower_bound, neighbours, sum_scores
+from fedkt.privacy.sums import GaussianSums
 
 DELTA = 1e-5
 # The least noise for epsilon 2 at 20 queries of 51 voters, as `fedkt privacy calibrate` gives it.
@@ -39,6 +40,23 @@ def test_a_doubled_sensitivity_is_caught(noise):
     priced = claim(noise)
     caught = [attack(priced, rng=rng(seed), fault="double-sensitivity").broken for seed in range(5)]
     assert sum(caught) >= 4
+
+
+@pytest.mark.parametrize("unit", ["record", "party"])
+def test_noise_on_sums_stays_below_its_claim_and_a_fault_is_caught(unit):
+    priced = price(Release(GaussianSums(3.0), 1, 50, 2, unit), DELTA)
+    found = attack(priced, rng=rng())
+    assert 0.5 < found.empirical < found.claim.epsilon
+    assert sum(attack(priced, rng=rng(seed), fault="double-sensitivity").broken for seed in range(5)) >= 4
+    assert attack(priced, rng=rng(), trials=2_000, bare=True).broken
+
+
+def test_the_attack_on_sums_is_the_test_of_two_gaussians_at_the_whole_distance():
+    """From N(2, 3²) and N(0, 3²) the rates at the best threshold follow from the normal distribution."""
+    first, second = (sum_scores(GaussianSums(3.0), far, 1, 200_000, rng(far), bare=False) for far in (2, 0))
+    for threshold in (0.0, 3.0, 6.0):
+        assert np.mean(first >= threshold) == pytest.approx(norm.sf((threshold - 2) / 3), abs=0.005)
+        assert np.mean(second >= threshold) == pytest.approx(norm.sf(threshold / 3), abs=0.005)
 
 
 def test_too_few_trials_catch_nothing():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
 from fedkt.algorithms.chances import LabelChance, label_chances, whole_percent
+from fedkt.algorithms.party_total import is_drowned
 from fedkt.errors import ConfigurationError
 from fedkt.privacy import Noise, Price
 from fedkt.privacy.accountant.together import merge_releases
@@ -15,6 +16,7 @@ from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.mechanisms import USUAL, noise_class
 from fedkt.privacy.price import Adjacency
 from fedkt.privacy.statement import rounded_up
+from fedkt.privacy.sums import GaussianSums
 
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
@@ -137,6 +139,8 @@ def label_alarms(level: str, price: Price | None) -> tuple[str, ...]:
 
     From public figures only. Known before anything is trained, and to be told of whatever came of it.
     """
+    if price is not None and level == "L1" and isinstance(price.release.noise, GaussianSums):
+        return total_alarms(price)
     if price is None or not price.release.noise.for_votes:
         return ()
     release, notes, weak = price.release, [], weak_chance(price)
@@ -160,6 +164,17 @@ def label_alarms(level: str, price: Price | None) -> tuple[str, ...]:
             "that knows them all. Ask more public rows, and choose the noise anew."
         )
     return tuple(notes)
+
+
+def total_alarms(price: Price) -> tuple[str, ...]:
+    """The same of a head that is made of one total of parties."""
+    if not is_drowned(price.release):
+        return ()
+    return (
+        f"With {price.release.voters} parties the noise that gives epsilon {rounded_up(price.epsilon)} hides most of "
+        "what they say together: expect a model that may be no better than naming the most frequent class. Party-level "
+        "privacy needs many parties.",
+    )
 
 
 def weak_chance(price: Price) -> LabelChance | None:

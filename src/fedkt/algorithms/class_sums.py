@@ -24,6 +24,8 @@ MOMENTS = "moments"
 GRAM = "gram"
 BLOCK = 8_192
 """Rows summed up at a time."""
+MOST_ROWS = 2.0**53
+"""More rows of a class nobody has; larger whole numbers are not all doubles."""
 SLACK = 1e-3
 """What rounding to float32 may cost, as a share of what a bound allows."""
 FAR = 10.0
@@ -92,18 +94,30 @@ def unpacked(arrays: Mapping[str, NDArray[Any]], features: Features, n_classes: 
     return sums
 
 
+def broken_moments(moments: Matrix) -> str:
+    """What these sums by class are that no rows' can be; empty where they might be some rows'."""
+    counts = moments[0]
+    if not np.isfinite(moments).all():
+        return "its sums are not all numbers"
+    if (counts < 0).any() or (counts > MOST_ROWS).any() or (counts != np.rint(counts)).any():
+        return "its class counts are not whole numbers of at least 0"
+    # By their largest number first: the square of what is far too large is no number.
+    long = np.abs(moments).max(axis=0) > LARGEST_ROW * counts * (1 + SLACK)
+    if long.any() or (np.sqrt((moments**2).sum(axis=0)) > LARGEST_ROW * counts * (1 + SLACK)).any():
+        return f"a class has a longer sum than {LARGEST_ROW:.3g} for each of its rows"
+    return ""
+
+
 def broken_bound(sums: ClassSums) -> str:
     """What these sums are that no rows' can be; empty where they might be some rows'."""
     moments, gram = sums.moments, sums.gram
     assert gram is not None
-    counts, n = sums.counts, float(sums.counts.sum())
-    if not (np.isfinite(moments).all() and np.isfinite(gram).all()):
+    if not np.isfinite(gram).all():
         return "its sums are not all numbers"
-    if (counts < 0).any() or (counts != np.rint(counts)).any():
-        return "its class counts are not whole numbers of at least 0"
-    lengths = np.sqrt((moments**2).sum(axis=0))
-    if (lengths > LARGEST_ROW * counts * (1 + SLACK)).any():
-        return f"a class has a longer sum than {LARGEST_ROW:.3g} for each of its rows"
+    reason = broken_moments(moments)
+    if reason:
+        return reason
+    n = float(sums.counts.sum())
     room = SLACK * max(n, 1.0)
     if np.abs(gram[0] - moments.sum(axis=1)).max() > room:
         return "the first row of its Gram matrix is not its sum over the classes"

@@ -8,7 +8,8 @@ CVPR 2025; FedCGS, AAAI 2025; FedPFT, arXiv 2402.01862 (2024).
 
 All sides know a feature map φ, fixed by the public rows and a public seed. A party sends M = Σ φ(x)·onehot(y) and
 G = Σ φ(x)φ(x)ᵀ of its rows; the server adds them up and solves a head, which is exactly that of the pooled rows,
-however they are dealt out. At level L2 a party sends M alone, with noise, and G is that of the public rows.
+however they are dealt out. At level L2 a party sends M alone, with noise, and G is that of the public rows. At level L1
+it sends M alone, and the noise is on the total of what parties say (`party_total`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fedkt.algorithms.card import Card, Traffic
-from fedkt.algorithms.class_sums import GRAM, MOMENTS, ClassSums, noisy_fault, packed, sums_of, unpacked
+from fedkt.algorithms.class_sums import GRAM, MOMENTS, ClassSums, broken_moments, noisy_fault, packed, sums_of, unpacked
 from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.heads import CalibratedHead, Sums, solve
 from fedkt.algorithms.noisy_heads import solve_noisy
+from fedkt.algorithms.party_head import PartyHead
+from fedkt.algorithms.party_total import MOST, PartyTotal
 from fedkt.algorithms.received_sums import Heard, Received, note_parties
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.algorithms.voting.lost import note_absent_classes
@@ -36,6 +39,7 @@ from fedkt.models.ensemble import fit_to_rows
 from fedkt.models.features.feature_map import FeatureMap, Features
 from fedkt.models.features.images import image_map
 from fedkt.models.features.tables import table_map
+from fedkt.models.features.whitened import whitened_map
 from fedkt.pooling import Matrix
 from fedkt.privacy import Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
@@ -55,8 +59,10 @@ class Moments(Algorithm):
     """FedKT by sums of features.
 
     The final model is the head itself, unless `final` names a family that learns what it says of all public rows.
-    `smallest_class` is how many rows of a class a party needs at level L0 for its sum of them to be sent. `features` is
-    the map that everybody has agreed on; without one everybody makes it of the public rows.
+    `smallest_class` is how many rows of a class a party needs at level L0 for its sum of them to be sent.
+    `class_shares` are those of the classes where everybody knows them, from a census, say: level L1 then has more to
+    say of all else.
+    `features` is the map that everybody has agreed on; without one everybody makes it of the public rows.
     """
 
     name = "fedkt-moments"
@@ -71,6 +77,7 @@ class Moments(Algorithm):
         level: str = "L0",
         noise: Noise | None = None,
         smallest_class: int = SMALLEST_CLASS,
+        class_shares: Sequence[float] | None = None,
         features: Features | None = None,
     ) -> None:
         self.model = model
@@ -78,6 +85,7 @@ class Moments(Algorithm):
         self.level = level
         self.noise = noise
         self.smallest_class = smallest_class
+        self.class_shares = class_shares
         self.features = features
 
     def with_noise(self, noise: Noise) -> Self:
@@ -89,18 +97,18 @@ class Moments(Algorithm):
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is summed up."""
         require_level(self.level)
-        if self.level == "L1":
-            raise ConfigurationError(
-                "At level L1 one party may move the final model by little, and a sum of its rows moves it by as much "
-                "as it likes. Choose level L2, which protects every record, or consistent voting at level L1."
-            )
         if self.level == "L0" and self.noise is not None:
             raise ConfigurationError(f"Level L0 adds no noise, but a noise was given ({self.noise!r}). Leave it out.")
-        if self.level == "L2" and not isinstance(self.noise, GaussianSums):
+        if self.level != "L0" and not isinstance(self.noise, GaussianSums):
             raise ConfigurationError(
-                f"Sums of features leave at level L2 with noise of their own ({GaussianSums.name}), got "
+                f"Sums of features leave at level {self.level} with noise of their own ({GaussianSums.name}), got "
                 f"{self.noise!r}. Give --epsilon on the command line, GaussianSums(sigma=10) from fedkt.privacy.sums "
                 "in Python."
+            )
+        if self.class_shares is not None and self.level != "L1":
+            raise ConfigurationError(
+                f"At level {self.level} parties tell the class shares themselves. Leave class_shares out; level L1 has "
+                "a use for them."
             )
         if isinstance(self.smallest_class, bool) or not isinstance(self.smallest_class, int) or self.smallest_class < 1:
             raise ConfigurationError(
@@ -108,9 +116,13 @@ class Moments(Algorithm):
             )
 
     def releases(self, *, public_rows: int, classes: int, parties: int) -> tuple[Release, ...]:
-        """All that a party releases with noise, from public figures."""
+        """All that the server (L1) or every party (L2) releases with noise, from public figures."""
         self.check()
-        return (sums_release(self.noise, classes),) if isinstance(self.noise, GaussianSums) else ()
+        if not isinstance(self.noise, GaussianSums):
+            return ()
+        if self.level == "L1":
+            return (self.total(classes, parties).release,)
+        return (sums_release(self.noise, classes),)
 
     def price(self, *, public_rows: int, classes: int, parties: int, delta: float) -> Price | None:
         """ε of a run before it is run, None without noise; parties are disjoint, so that it is each one's."""
@@ -126,6 +138,8 @@ class Moments(Algorithm):
     def map_of(self, public: Any, image: Image | None) -> FeatureMap:
         """φ, made of the public rows."""
         private = self.level != "L0"
+        if self.level == "L1":
+            return whitened_map(public, image, seed=MAP_SEED, width=MOST)
         if image is not None:
             return image_map(public, image, seed=MAP_SEED, private=private)
         return table_map(public, seed=MAP_SEED, private=private)
@@ -161,11 +175,17 @@ class Moments(Algorithm):
     def message(self, party: Party, features: Features) -> Bundle:
         """What one party sends."""
         n_classes = len(party.classes)
+
+        def moments() -> Matrix:
+            # As the public rows have them: whether a row can be read at all must not show.
+            return sums_of(features, within(party.X, party.public), party.y, n_classes, gram=False).moments
+
+        if self.level == "L1":
+            return Bundle(party.name, party.classes, (), arrays={MOMENTS: moments()})
         if self.level == "L2":
             (release,) = self.releases(public_rows=1, classes=n_classes, parties=1)
             noisy = party.ledger.release_sums(
-                # As the public rows have them: whether a row can be read at all must not show.
-                lambda: sums_of(features, within(party.X, party.public), party.y, n_classes, gram=False).moments,
+                moments,
                 release,
                 shape=(features.width, n_classes),
                 rng=party.noise_rng(release.stream),
@@ -195,7 +215,11 @@ class Moments(Algorithm):
         return self.train_final(server, self.hear(server, bundles))
 
     def hear(self, server: Server, bundles: Sequence[Bundle]) -> Heard:
-        """The sums that may be some rows'; who sent others is named and left out."""
+        """The sums that may be some rows'; who sent others is named and left out.
+
+        At level L1 that is for the server's own eyes: no party that keeps to the rules is ever told of, whatever its
+        rows.
+        """
         self.check()
         features = self.feature_map(server)
         found, silent = [], {}
@@ -204,43 +228,67 @@ class Moments(Algorithm):
                 found.append((bundle, self.sums_in(bundle, features)))
             except ModelError as reason:
                 silent[bundle.sender] = f"Party {bundle.sender!r} does not count, because {reason}"
-                server.diary.say(silent[bundle.sender])
+                if self.level != "L1":
+                    server.diary.say(silent[bundle.sender])
         server.diary.vote.silent |= silent
         noise = self.noise.variance if isinstance(self.noise, GaussianSums) else 0.0
         senders, sums = tuple(bundle for bundle, _ in found), tuple(each for _, each in found)
-        return Heard(features, Received(senders, sums, noise), silent)
+        return Heard(features, Received(senders, sums, noise), silent, server.parties or len(bundles))
 
     def train_final(self, server: Server, heard: Heard) -> Bundle:
         """The final model of these sums."""
-        features, received = heard.features, heard.received
-        if not received.sums:
+        if not heard.received.sums:
             raise ModelError("No party sent sums that can be used; there is nothing to solve a head from.")
         with one_thread():
-            public = features(server.public)
-            present = received.classes_present()
-            head = self.solve(received.over(present, public), features, public)
-            note_parties(server, received, public)
-            known = np.zeros((len(public), len(server.classes)))
-            known[:, present] = head.probabilities(public)
-            labels = np.asarray(known.argmax(axis=1), dtype=np.int64)
-            server.diary.vote.labels = [(None, labels)]
-            note_absent_classes(server, labels)
+            public = heard.features(server.public)
+            make = self.head_of_parties if self.level == "L1" else self.head_of_rows
+            model, labelled = make(server, heard, public)
+            server.diary.vote.labels = [(None, labelled.labels)]
+            note_absent_classes(server, labelled.labels)
             if self.final is not None:
-                labelled = LabelledRows(labels, distributions=known)
-                return Bundle("server", server.classes, (final_lesson(self, server, labelled).fit(),))
-            return Bundle("server", server.classes, (fitted_head(features, head, present),))
+                model = final_lesson(self, server, labelled).fit()
+            return Bundle("server", server.classes, (model,))
+
+    def head_of_rows(self, server: Server, heard: Heard, public: Matrix) -> tuple[FittedModel, LabelledRows]:
+        """The head of all rows' sums, and what it says of the public rows."""
+        received, features = heard.received, heard.features
+        present = received.classes_present()
+        head = self.solve(received.over(present, public), features, public)
+        note_parties(server, received, public)
+        known = np.zeros((len(public), len(server.classes)))
+        known[:, present] = head.probabilities(public)
+        labels = np.asarray(known.argmax(axis=1), dtype=np.int64)
+        return fitted_head(features, head, present), LabelledRows(labels, distributions=known)
+
+    def total(self, classes: int, parties: int) -> PartyTotal:
+        """What the server adds up at level L1."""
+        assert isinstance(self.noise, GaussianSums)
+        shares = None if self.class_shares is None else tuple(self.class_shares)
+        return PartyTotal(self.noise, parties, classes, shares)
+
+    def head_of_parties(self, server: Server, heard: Heard, public: Matrix) -> tuple[FittedModel, LabelledRows]:
+        """The head of one noisy total, to which every party adds little, and what it says of the public rows."""
+        total = self.total(len(server.classes), heard.parties)
+        mean = total.mean(server, [each.moments for each in heard.received.sums], public)
+        head = PartyHead(total, mean, heard.features, public)
+        return head.model(), head.labelled()
 
     def sums_in(self, bundle: Bundle, features: Features) -> ClassSums:
         """The sums in a bundle, noisy ones in units of one."""
         n_classes = len(bundle.classes)
-        if not isinstance(self.noise, GaussianSums):
+        if self.level == "L0":
             return unpacked(bundle.arrays, features, n_classes)
-        noisy = bundle.arrays.get(MOMENTS)
-        shape = (features.width, n_classes)
-        if set(bundle.arrays) != {MOMENTS} or noisy is None or noisy.shape != shape or noisy.dtype.kind != "i":
-            raise ModelError(f"it did not send whole numbers of the shape {shape} as {MOMENTS!r}, and nothing else.")
-        sums = ClassSums(noisy * self.noise.step)
-        fault = noisy_fault(sums, self.noise.sigma)
+        found, shape = bundle.arrays.get(MOMENTS), (features.width, n_classes)
+        words, kinds = ("whole numbers", "i") if self.level == "L2" else ("numbers", "fi")
+        if set(bundle.arrays) != {MOMENTS} or found is None or found.shape != shape or found.dtype.kind not in kinds:
+            raise ModelError(f"it did not send {words} of the shape {shape} as {MOMENTS!r}, and nothing else.")
+        if self.level == "L2":
+            assert isinstance(self.noise, GaussianSums)
+            sums = ClassSums(found * self.noise.step)
+            fault = noisy_fault(sums, self.noise.sigma)
+        else:
+            sums = ClassSums(np.asarray(found, dtype=np.float64))
+            fault = broken_moments(sums.moments)
         if fault:
             raise ModelError(fault)
         return sums
@@ -268,7 +316,7 @@ def fitted_head(features: Features, head: CalibratedHead, present: Labels) -> Fi
 
 
 def noise_for_epsilon(*, epsilon: float, delta: float, classes: int) -> Noise:
-    """The smallest noise with which a party's sums keep ε."""
+    """The smallest noise with which a party's sums, or the total of all parties, keep ε: Δ is the same."""
     return smallest_noise(
         GaussianSums.name,
         epsilon=epsilon,
@@ -290,6 +338,6 @@ CARD = Card(
     traffic=Traffic("n·D·(K + D/2)", lambda s, r: 1, one_way=True),
     colour="sky",
     marker="P",
-    levels=("L0", "L2"),
+    levels=("L0", "L1", "L2"),
     noise_for_epsilon=noise_for_epsilon,
 )

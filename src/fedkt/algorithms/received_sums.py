@@ -73,6 +73,8 @@ class Heard:
     received: Received
     silent: Mapping[str, str]
     """Each party whose sums cannot be some rows', and why."""
+    parties: int
+    """How many were agreed on, whether they count or not."""
 
     @property
     def bundles(self) -> list[Bundle]:

@@ -176,6 +176,21 @@ class PrivacyOptions:
 
 
 @dataclass(frozen=True)
+class ShareOptions:
+    """What everybody knows of the classes."""
+
+    panel: ClassVar[str] = PRIVACY
+    class_shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASS=SHARE,…",
+            help="Class shares that are public, from a census, say: yes=0.24 (one class may be left out). "
+            "fedkt-moments at level L1 is the better for them.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class CardOptions:
     """What the model card says in the words of whoever makes the plan."""
 
@@ -255,4 +270,5 @@ class RunOptions:
     families: FamilyOptions
     roles: RoleOptions
     privacy: PrivacyOptions
+    shares: ShareOptions
     rounds: RoundOptions

@@ -89,6 +89,20 @@ def names(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
+def shares(text: str | None) -> tuple[tuple[str, float], ...] | None:
+    """yes=0.24,no=0.76 as names with numbers; None where nothing was said."""
+    if text is None:
+        return None
+    found = {}
+    for part in names(text):
+        name, _, number = part.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            raise ConfigurationError(f"--class-shares is like yes=0.24,no=0.76; got {part!r}.") from None
+    return tuple(found.items())
+
+
 def number_or_fraction(text: str | None) -> float | None:
     """81 as 81 rows, 0.02 or 1.0 as a fraction of them; None where nothing was said."""
     if text is None:

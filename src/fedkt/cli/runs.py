@@ -87,6 +87,7 @@ def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, A
     values["dataset"] = with_extra_part(dataset) if data.extra else dataset
     values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=run.privacy.epsilon is not None)
     values["party_models"] = options.names(run.families.party_models)
+    values["class_shares"] = options.shares(run.shares.class_shares)
     values["queries"] = options.number_or_fraction(run.privacy.queries)
     field_names = {each.name for each in fields(Setting)}
     return {name: value for name, value in values.items() if name in field_names and value is not None}

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fedkt.algorithms import FedKT, Moments
+from fedkt.algorithms.party_total import shares_in_order
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import (
@@ -64,6 +65,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tells that somebody holds each of them.
     level, noise, queries : privacy level L0 (no promise), L1 (noise at the server, a party is protected) or L2 (noise
         at the parties, a record is protected), a noise from fedkt.privacy, and how many public rows are asked.
+    class_shares : the share of each class by its label, where everybody knows it; for moments at level L1.
     delta : δ of the guarantee.
     noise_seed : None draws noise from the operating system; a number makes it reproducible, and so protects nobody.
     n_jobs : parties trained at the same time.
@@ -92,6 +94,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         level: str = "L0",
         noise: Noise | None = None,
         queries: float = 1.0,
+        class_shares: Mapping[Any, float] | None = None,
         delta: float = 1e-5,
         noise_seed: int | None = None,
         n_jobs: int | None = None,
@@ -111,6 +114,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.level = level
         self.noise = noise
         self.queries = queries
+        self.class_shares = class_shares
         self.delta = delta
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
@@ -260,7 +264,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """FedKT as the parameters say, for these classes once they are known."""
         if self.voting == Moments.voting:
             final = self.final if classes is None else class_weights_by_place(self.final, classes)
-            return Moments(estimator_of(self.estimator), final=final, level=self.level, noise=self.noise)
+            shares = None
+            if self.class_shares is not None and classes is not None:
+                shares = shares_in_order(self.class_shares, classes.tolist())
+            estimator = estimator_of(self.estimator)
+            return Moments(estimator, final=final, level=self.level, noise=self.noise, class_shares=shares)
+        if self.class_shares is not None:
+            raise ConfigurationError("class_shares would do nothing: only moments have a use for them. Leave it out.")
         parts = [estimator_of(self.estimator), self.teacher, self.student, self.final]
         if classes is not None:
             parts = [class_weights_by_place(part, classes) for part in parts]

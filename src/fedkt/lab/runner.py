@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx, Moments
 from fedkt.algorithms.calibration import noise_for_epsilon
+from fedkt.algorithms.party_total import shares_in_order
 from fedkt.bundle import Bundle
 from fedkt.data import Dataset, load
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
@@ -125,6 +126,8 @@ def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
     """The algorithm of a setting, its models trained as the setting says."""
     # A field of a setting is named as the algorithms that take it name it.
     own = {name: value for name, value in vars(setting).items() if name != "model"}
+    if setting.class_shares is not None:
+        own["class_shares"] = shares_in_order(dict(setting.class_shares), [str(each) for each in data.classes])
     roles = {name: with_recipe(setting, own[name]) for name in ("teacher", "student", "final")}
     noise = noise_for(setting, data, parties)
     model = with_recipe(setting, setting.model)

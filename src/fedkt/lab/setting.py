@@ -60,6 +60,8 @@ class Setting:
     """Draws the class shares of the public rows from Dirichlet(β): they then do not resemble the parties' rows."""
     mu: float | None = None
     """The proximal term of FedProx and FedKT-Prox."""
+    class_shares: tuple[tuple[str, float], ...] | None = None
+    """The share of each class that everybody knows, by its name, for moments at level L1; one may be left out."""
     soft_final: bool = False
     """Whether FedKT's final model learns distributions; results from before there was a choice are of labels."""
 
@@ -108,6 +110,7 @@ class Setting:
             "distil_epochs": None,
             "mu": None,
             "participation": 1.0,
+            "class_shares": None,
             "soft_final": False,
         }
         return replace(

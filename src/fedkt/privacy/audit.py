@@ -9,6 +9,8 @@ every such test: true positives ≤ e^ε · false positives + δ. So the rates o
 here with Clopper–Pearson bounds in place of the rates, so that it holds with 95 % confidence. The test's threshold is
 chosen on one half of the releases and its rates are counted on the other: no peeking.
 
+Noise on sums of features is attacked with two sums at its whole distance Δ, and a test of what is released.
+
 A bound above the claim is a bug, in the noise or in the claim, or one unlucky audit in twenty at worst. A bound below
 it is no proof: there may be better attacks, and small probabilities are out of reach of a finite number of releases.
 """
@@ -26,6 +28,7 @@ from fedkt.errors import ConfigurationError
 from fedkt.privacy.noise import BLOCK, Noise
 from fedkt.privacy.price import Price
 from fedkt.privacy.stream import Floats, Source
+from fedkt.privacy.sums import SENSITIVITY, GaussianSums
 from fedkt.votes import NO_VOTE, winners
 
 Fault = Literal["none", "double-sensitivity"]
@@ -35,6 +38,8 @@ CONFIDENCE = 0.95
 CHOOSING_TAIL = 1e-3
 """Stricter bounds where the threshold is chosen: the best of many would else be a lucky one with few positives."""
 SMALLEST_PROBABILITY = 1e-300
+NUMBERS = 4
+"""Of a sum that is attacked: the other sum lies in one direction, and the test looks along it."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +108,28 @@ def attack(
     if release.queries < 1:
         raise ConfigurationError("An audit needs at least one query: nothing is released otherwise.")
     noise = None if bare else release.noise
+    weight = 2 if fault == "double-sensitivity" else 1
+    if isinstance(release.noise, GaussianSums):
+        first, second = (
+            sum_scores(release.noise, far * weight, release.queries, trials, rng, bare=bare)
+            for far in (SENSITIVITY, 0.0)
+        )
+        bound, true, false = lower_bound(first, second, claim.delta)
+        return Audit(claim, bound, trials, true, false, fault, bare)
     worlds = neighbours(noise, release.voters, release.classes)
     # The attacker believes in the honest mechanism: a fault makes the true log-ratios larger, in the same order.
     evidence = log_ratios(noise, *worlds)
-    weight = 2 if fault == "double-sensitivity" else 1
     scores = [score(noise, weight * votes, release.queries, trials, evidence, rng) for votes in worlds]
     bound, true, false = lower_bound(scores[0], scores[1], claim.delta)
     return Audit(claim, bound, trials, true, false, fault, bare)
+
+
+def sum_scores(noise: GaussianSums, far: float, queries: int, trials: int, rng: Source, *, bare: bool) -> Floats:
+    """How far released sums lie towards the one at this distance from 0, which orders them as their likelihoods do."""
+    along = np.full(NUMBERS, 1 / math.sqrt(NUMBERS))
+    sums = np.broadcast_to(far * along, (trials * queries, NUMBERS))
+    found = sums if bare else noise.sums(sums, rng) * noise.step
+    return np.asarray(np.round((found @ along).reshape(trials, queries).sum(axis=1), 9))
 
 
 def log_ratios(noise: Noise | None, first: Floats, second: Floats) -> Floats:

@@ -78,6 +78,11 @@ def sums_release(noise: GaussianSums, classes: int) -> Release:
     return Release(noise, 1, 1, max(classes, 2), "record", purpose="sums of features", stream=SUMS_STREAM)
 
 
+def party_sums_release(noise: GaussianSums, classes: int, parties: int) -> Release:
+    """The total of one vector a party as a release: one vector that one party moves by the noise's Δ at most."""
+    return Release(noise, 1, parties, max(classes, 2), "party", purpose="total of the parties", stream=SUMS_STREAM)
+
+
 def common_adjacency(releases: Iterable[Release]) -> Adjacency:
     """What all of these protect against: who may be added or removed may be replaced as well."""
     every: Adjacency = "add-or-remove"

@@ -26,6 +26,14 @@ TRUSTED = {
 }
 SUMS_SATISFY = "all numbers that leave a party, and so the final model"
 """At level L2, where sums of features leave and no student does."""
+PARTY_SUMS_WORDS = (
+    PROTECTS["L1"],
+    "the final model and the one noisy total that it is made of",
+    "the server, which sees every party's sums without noise",
+    "The sums themselves, party names, the number of parties, the class list, class shares that were agreed on and "
+    "public rows are not protected. A record is protected no better than its whole party.",
+)
+"""At level L1, where the noise is on the total of the parties' sums."""
 NOT_PROTECTED = {
     "L0": "Students and final model may reveal rows they were taught from.",
     "L1": "Students themselves, party names and sizes, the number of parties and whether a party could vote, the class "
@@ -85,6 +93,8 @@ class Statement:
         what = f"{self.queries} noisy labels of {self.mechanism} ({scale}) over {self.voters} voters and"
         if self.mechanism == GaussianSums.name:
             what = f"sums of features with {self.mechanism} noise ({scale}) over"
+            if self.level == "L1":
+                what = f"the total of {self.voters} parties' class means with {self.mechanism} noise ({scale}) over"
         words = (
             f"epsilon {rounded_up(self.epsilon)} at delta {self.delta:g} for one {self.unit} ({self.adjacency}), "
             f"{what} {self.classes} classes, by the accountant '{self.accountant}'. Protected: {self.protects}. "
@@ -128,7 +138,7 @@ def statement(
         return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise, counts=counts)
     release = price.release
     if isinstance(release.noise, GaussianSums):
-        words = (words[0], SUMS_SATISFY, *words[2:])
+        words = PARTY_SUMS_WORDS if level == "L1" else (words[0], SUMS_SATISFY, *words[2:])
     if release.adjacency == "add-or-remove":
         words = (f"{words[0]}, added or removed", *words[1:])
     elif level == "L2":

@@ -164,6 +164,17 @@ def test_an_audit_that_holds_leaves_with_0_and_one_that_does_not_with_1():
     assert broken["claim"] == held["claim"]
 
 
+def test_noise_on_sums_is_audited_for_an_epsilon_or_with_its_scale():
+    words = ("audit", "--noise", "gaussian-sums", "--epsilon", "1", "--unit", "party", "--seed", "1")
+    found = answer(*words)
+    assert (found["mechanism"], found["unit"], found["queries"]) == ("gaussian-sums", "party", 1)
+    assert 0.999 < found["claim"] <= 1.0
+    assert "each of two sums that differ by as much as one party can move them" in " ".join(
+        privacy(*words).stdout.split()
+    )
+    assert answer("audit", "--noise", "gaussian-sums:3", "--seed", "1")["scale"] == {"sigma": 3.0}
+
+
 def test_an_audit_without_noise_is_broken():
     found = answer("audit", "--bare", "--sigma", "10.43", code=1)
     assert found["empirical"] >= 9
@@ -246,6 +257,7 @@ def test_a_damaged_ledger_is_an_error_in_words(tmp_path):
         (("plot", "-o", "privacy.doc"), ".svg, .png or .html"),
         (("plot", "--chance", "0.4"), "chance of the right label"),
         (("audit", "--sigma", "3", "--epsilon", "2"), "either --epsilon or a scale"),
+        (("audit", "--noise", "gaussian-sums:3", "--epsilon", "2"), "either --epsilon or a scale"),
         (("audit", "--sigma", "3", "--fault", "gremlin"), "no fault 'gremlin'"),
         (("audit", "--sigma", "3", "--trials", "7"), "at least 1,000 trials"),
         (("ledger", "nowhere.jsonl"), "There is no ledger"),

@@ -13,9 +13,11 @@ from fedkt.models.features.feature_map import LARGEST_ROW
 from fedkt.models.features.head import FeatureHead
 from fedkt.models.features.images import CONTRAST, SILENCE, Patches, image_map, pooling_of
 from fedkt.models.features.tables import Standardise, ranks_of, table_map
+from fedkt.models.features.whitened import whitened_map
 from fedkt.models.final_exchange import to_final_onnx
 from fedkt.models.onnx_rules import OPERATORS, Limits
 from fedkt.models.onnx_walk import walk
+from fedkt.models.reading import Reading
 from fedkt.models.sandbox_child import open_session
 
 RNG = np.random.default_rng(0)
@@ -31,6 +33,8 @@ MAPS = {
     "table, private": (lambda: table_map(SKEWED, seed=1, private=True), SKEWED),
     "grey": (lambda: image_map(GREY, (8, 8, 1), seed=1, filters=12), GREY),
     "colour": (lambda: image_map(COLOUR, (12, 12, 3), seed=1, filters=12), COLOUR),
+    "table, whitened": (lambda: whitened_map(SKEWED, None, seed=1, width=3), SKEWED),
+    "grey, whitened": (lambda: whitened_map(GREY, (8, 8, 1), seed=1, width=6), GREY),
     "grey, private": (lambda: image_map(GREY, (8, 8, 1), seed=1, private=True, filters=12), GREY),
 }
 
@@ -151,6 +155,35 @@ def test_a_head_travels_with_its_probabilities_and_answers_in_the_agreed_classes
     np.testing.assert_allclose(probability, np.column_stack([1 - second, 0 * second, second]), atol=1e-3)
     sure = np.abs(second - 0.5) > 1e-2
     np.testing.assert_array_equal(label[sure], np.where(second > 0.5, 2, 0)[sure])
+
+
+@pytest.mark.parametrize(("rows", "image"), [(SKEWED, None), (GREY, (8, 8, 1))], ids=["table", "grey"])
+def test_whitened_features_of_public_rows_are_uncorrelated_and_of_variance_one(rows, image):
+    features = whitened_map(rows, image, seed=1, width=3)
+    numbers = features(rows)[:, 1:] * features.limit
+    np.testing.assert_allclose(np.cov(numbers.T), np.eye(3), atol=1e-3)
+    np.testing.assert_allclose(numbers.mean(axis=0), 0, atol=1e-3)
+
+
+def test_fewer_directions_are_the_first_of_more():
+    few, many = (whitened_map(GREY, (8, 8, 1), seed=1, width=width) for width in (3, 8))
+    np.testing.assert_allclose(few(GREY)[:, 1:] * few.limit, many(GREY)[:, 1:4] * many.limit, rtol=1e-3, atol=1e-3)
+
+
+def test_a_head_travels_with_labels_that_were_moved():
+    features = whitened_map(PLAIN, None, seed=1, width=3)
+    head = FeatureHead(features, np.outer([0, 1, 1, 1], [-3.0, 3.0]), np.zeros(2))
+    model = FittedModel(head, np.array([0, 1]), features.n_features, Reading(factors=np.array([1.0, 0.2])))
+    onnx = to_final_onnx(model, n_features=features.n_features, n_classes=2, check_rows=PLAIN)
+    assert onnx.soft
+    label, probability = run_with_probabilities(onnx.data, PLAIN.astype(np.float32), 2)
+    scores = features(PLAIN) @ head.weights
+    second = 1 / (1 + np.exp(scores[:, 0] - scores[:, 1]))
+    np.testing.assert_allclose(probability[:, 1], second, atol=1e-3)
+    # One to five is where the weighted classes are even.
+    sure = np.abs(second - 5 / 6) > 1e-2
+    assert ((second > 0.5) & (second < 5 / 6))[sure].any()
+    np.testing.assert_array_equal(label[sure], (second > 5 / 6)[sure])
 
 
 def test_a_head_is_not_trained_on_rows():

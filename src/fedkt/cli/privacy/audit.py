@@ -41,7 +41,8 @@ def run_audit(
 ) -> None:
     """Attack a noisy vote with two votes that differ in one voter; exit code 1 if it gives away more than claimed.
 
-    Without a scale, the smallest noise for --epsilon (2 where it is not given) is audited.
+    With gaussian-sums, the noise of moments, two sums are told apart that differ by what one unit can move. Without a
+    scale, the smallest noise for --epsilon (2 where it is not given) is audited.
 
     [bold]Examples[/bold]
 
@@ -51,6 +52,8 @@ def run_audit(
 
       fedkt privacy audit --noise gaussian --epsilon 2 --fault double-sensitivity
 
+      fedkt privacy audit --noise gaussian-sums --epsilon 1 --unit party
+
       fedkt privacy audit --bare
     """
     from fedkt.privacy import Release
@@ -59,8 +62,12 @@ def run_audit(
     from fedkt.privacy.stream import Stream
 
     whom = words.unit_of(unit)
-    mechanism, scale = noise_choice(noise, calibrated=True)
-    audited = audited_noise(mechanism, dict(scale), epsilon, delta, queries, voters, classes, whom)
+    audited = sums_noise(noise.noise or "", epsilon, delta, whom)
+    if audited is not None:
+        queries = 1  # one vector leaves, whatever its length
+    else:
+        mechanism, scale = noise_choice(noise, calibrated=True)
+        audited = audited_noise(mechanism, dict(scale), epsilon, delta, queries, voters, classes, whom)
     audit = attack(
         price(Release(audited, queries, voters, classes, whom), delta),
         rng=Stream.fresh() if seed is None else Stream.of(seed),
@@ -70,6 +77,25 @@ def run_audit(
     )
     print_audit(audit, as_json=as_json)
     raise typer.Exit(int(audit.broken))
+
+
+def sums_noise(text: str, epsilon: float | None, delta: float, unit: Unit) -> Noise | None:
+    """The noise on sums of features that --noise names, of its σ or the least for the ε; None for other noises."""
+    from fedkt.privacy.calibrate import smallest_noise
+    from fedkt.privacy.mechanisms import parse_noise
+    from fedkt.privacy.sums import GaussianSums
+
+    name, colon, _ = text.partition(":")
+    if name != GaussianSums.name:
+        return None
+    if colon and epsilon is not None:
+        raise ConfigurationError(f"Give either --epsilon or a scale, got both (--noise {text}).")
+    if colon:
+        return parse_noise(text, counts=True)
+    least = 2.0 if epsilon is None else epsilon
+    return smallest_noise(
+        name, epsilon=least, delta=delta, queries=1, voters=1, classes=2, unit=unit, accountants=("gdp",)
+    )
 
 
 def audited_noise(
@@ -133,13 +159,14 @@ def print_audit(audit: Audit, *, as_json: bool) -> None:
     noise = words.noise_in_words(release.noise)
     what = "no noise at all (level L0)" if audit.bare else noise
     if audit.fault != "none":
-        what += ", with a planted fault: every vote counted twice"
+        what += f", with a planted fault: every {'vote' if release.noise.for_votes else release.unit} counted twice"
     half = f"{trials - trials // 2:,}"
     label = "Claimed with noise:" if audit.bare else "Claimed:"
-    stdout.say(
-        f"Audited: {what}; {release.queries} labels of {release.voters} voters, {trials:,} releases of each of two "
-        "votes that differ in one voter."
-    )
+    worlds = f"two sums that differ by as much as one {release.unit} can move them"
+    if release.noise.for_votes:
+        what = f"{what}; {release.queries} labels of {release.voters} voters"
+        worlds = "two votes that differ in one voter"
+    stdout.say(f"Audited: {what}, {trials:,} releases of each of {worlds}.")
     stdout.say(
         f"{label} epsilon {rounded_up(claim.epsilon)} at delta {claim.delta:g} for one {release.unit} "
         f"({release.adjacency}), {noise}, by the accountant '{claim.accountant}'."

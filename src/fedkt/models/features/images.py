@@ -149,16 +149,21 @@ def filters_of(x: Table, size: int, *, filters: int, seed: int) -> tuple[Table, 
     return (kernel - kernel.mean(axis=1, keepdims=True)).astype(np.float32), bias.astype(np.float32)
 
 
-def image_map(public: Any, image: Image, *, seed: int, private: bool = False, filters: int = FILTERS) -> FeatureMap:
-    """φ of rows of pixels, fixed by the public images and a public seed."""
-    rows = float_rows(public, image[0] * image[1] * image[2])
+def patches_layer(rows: Table, image: Image, *, seed: int, filters: int = FILTERS) -> Patches:
+    """What filters of public pictures say."""
     top = float(np.nanmax(np.abs(rows), initial=0.0)) or 1.0
     shortest = min(image[:2])
     size, stride = (max(2, shortest // 4), 1) if image[2] == 1 else (max(2, min(6, shortest // 4)), 2)
+    kernel, bias = filters_of(pictures(rows, image, top), size, filters=filters, seed=seed)
+    down, across = ((each - size) // stride + 1 for each in image[:2])
+    return Patches(image, top, stride, kernel, bias, pooling_of(down, across))
+
+
+def image_map(public: Any, image: Image, *, seed: int, private: bool = False, filters: int = FILTERS) -> FeatureMap:
+    """φ of rows of pixels, fixed by the public images and a public seed."""
+    rows = float_rows(public, image[0] * image[1] * image[2])
     with one_thread():
-        kernel, bias = filters_of(pictures(rows, image, top), size, filters=filters, seed=seed)
-        down, across = ((each - size) // stride + 1 for each in image[:2])
-        layer = Patches(image, top, stride, kernel, bias, pooling_of(down, across))
+        layer = patches_layer(rows, image, seed=seed, filters=filters)
         base = np.concatenate([layer(rows[start : start + BLOCK_ROWS]) for start in range(0, len(rows), BLOCK_ROWS)])
         turn = turn_of(base, PRIVATE_WIDTH if private else WIDTH, 0.25)
         return finish_map(rows.shape[1], turn(base), (layer, turn), quantile=0.5 if private else 1.0)

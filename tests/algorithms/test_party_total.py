@@ -112,6 +112,16 @@ def test_replacing_all_that_a_party_has_moves_the_total_by_at_most_the_sensitivi
         assert np.linalg.norm(after - before) <= SENSITIVITY + 2 * QUIET.step * np.sqrt(before.size)
 
 
+def test_what_a_party_sends_is_of_one_shape_whatever_it_holds():
+    X, y = draw(3000, 5)
+    gaps = np.full((2, 4), np.nan)
+    shapes = set()
+    for rows in ((X, y), (X[:1], y[:1]), (X[y == 1], y[y == 1]), (gaps, y[:2])):
+        sent = algorithm().party_step(party("north", *rows), None)
+        shapes.add((sent.models, sent.counts, tuple((k, v.shape, v.dtype.str) for k, v in sent.arrays.items())))
+    assert shapes == {((), None, ((MOMENTS, (5, 2), "<f8"),))}
+
+
 HOSTILE = {
     "another shape": np.ones((3, 2)),
     "no numbers": np.full((5, 2), np.nan),

@@ -94,7 +94,7 @@ class PartyTotal:
         counts = moments[0]
         with np.errstate(all="ignore"):
             if self.class_shares is None:
-                numbers = centred(np.asarray(moments / counts.sum(), dtype=np.float64))
+                numbers = centred(moments / counts.sum())
             else:
                 held = counts > 0
                 means = np.where(held, moments[1:] / counts, 0.0)
@@ -118,7 +118,7 @@ class PartyTotal:
         noisy = server.ledger.release_sums(
             add_up, self.release, shape=shape, rng=server.noise_rng(self.release.stream), noise_seed=server.noise_seed
         )
-        return centred(noisy * (self.noise.step * self.longest / self.parties))
+        return centred(np.asarray(noisy, dtype=np.float64) * (self.noise.step * self.longest / self.parties))
 
     def sums_in(self, server: Server, bundle: Bundle, features: FeatureMap) -> Matrix:
         """The sums in a bundle; zeros, which count as nothing, in place of what no rows have."""

@@ -62,9 +62,10 @@ def bare(monkeypatch):
 
     def total(bundles, shares, count=None):
         quiet = PartyTotal(QUIET, count or len(bundles), 2, shares)
-        features = algorithm(shares).feature_map(server())
+        heard, own = algorithm(shares).hear(server(), bundles), server()
         monkeypatch.setattr(Server, "noise_rng", lambda self, *path: Silence())
-        return quiet.mean(server(), bundles, features) * quiet.parties / quiet.longest
+        sums = [each.moments for each in heard.received.sums]
+        return quiet.mean(own, sums, heard.features(own.public)) * quiet.parties / quiet.longest
 
     return total
 
@@ -112,6 +113,16 @@ def test_replacing_all_that_a_party_has_moves_the_total_by_at_most_the_sensitivi
         assert np.linalg.norm(after - before) <= SENSITIVITY + 2 * QUIET.step * np.sqrt(before.size)
 
 
+def test_what_a_party_sends_is_of_one_shape_whatever_it_holds():
+    X, y = draw(3000, 5)
+    gaps = np.full((2, 4), np.nan)
+    shapes = set()
+    for rows in ((X, y), (X[:1], y[:1]), (X[y == 1], y[y == 1]), (gaps, y[:2])):
+        sent = algorithm().party_step(party("north", *rows), None)
+        shapes.add((sent.models, sent.counts, tuple((k, v.shape, v.dtype.str) for k, v in sent.arrays.items())))
+    assert shapes == {((), None, ((MOMENTS, (5, 2), "<f8"),))}
+
+
 HOSTILE = {
     "another shape": np.ones((3, 2)),
     "no numbers": np.full((5, 2), np.nan),
@@ -146,7 +157,8 @@ def test_a_party_of_one_class_is_nothing_where_the_shares_are_public(bare):
 def test_a_table_is_what_its_words_say(shares):
     X, y = draw(300, 4)
     features = algorithm(shares).feature_map(server())
-    moments = whitened(sums_of(features, X, y, 2, gram=False).moments, features, 4)
+    public = features(server().public)
+    moments = whitened(sums_of(features, X, y, 2, gram=False).moments, public, 4)
     phi = np.column_stack([np.ones(len(y)), features(X)[:, 1:] * features.limit])
     if shares is not None:
         away = phi[y == 1, 1:].mean(axis=0) - phi[y == 0, 1:].mean(axis=0)

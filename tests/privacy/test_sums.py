@@ -10,7 +10,7 @@ from fedkt.privacy import Ledger, price_together
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.entries import release_fields, release_from
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.privacy.price import sums_release
+from fedkt.privacy.price import party_sums_release, sums_release
 from fedkt.privacy.stream import Stream
 from fedkt.privacy.sums import SENSITIVITY, GaussianSums
 
@@ -69,8 +69,8 @@ def test_what_leaves_are_whole_multiples_of_a_public_step_far_finer_than_the_noi
 
 
 def test_a_ledger_reads_the_release_of_sums_that_it_wrote():
-    release = sums_release(GaussianSums(3.0), 2)
-    assert release_from(release_fields(release)) == release
+    for release in (sums_release(GaussianSums(3.0), 2), party_sums_release(GaussianSums(3.0), 2, 50)):
+        assert release_from(release_fields(release)) == release
 
 
 def test_nothing_is_summed_up_that_the_budget_does_not_cover():

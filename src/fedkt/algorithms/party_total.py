@@ -93,7 +93,7 @@ class PartyTotal:
         counts = moments[0]
         with np.errstate(all="ignore"):
             if self.class_shares is None:
-                numbers = centred(np.asarray(moments / counts.sum(), dtype=np.float64))
+                numbers = centred(moments / counts.sum())
             else:
                 held = counts > 0
                 means = np.where(held, moments[1:] / counts, 0.0)
@@ -120,7 +120,7 @@ class PartyTotal:
         noisy = server.ledger.release_sums(
             add_up, self.release, shape=shape, rng=server.noise_rng(self.release.stream), noise_seed=server.noise_seed
         )
-        return centred(np.asarray(noisy * (self.noise.step * self.longest / self.parties), dtype=np.float64))
+        return centred(np.asarray(noisy, dtype=np.float64) * (self.noise.step * self.longest / self.parties))
 
 
 def whitened(moments: Matrix, public: Matrix, width: int) -> Matrix:

@@ -159,7 +159,7 @@ def test_a_table_is_what_its_words_say(shares):
     features = algorithm(shares).feature_map(server())
     public = features(server().public)
     moments = whitened(sums_of(features, X, y, 2, gram=False).moments, public, 4)
-    phi = np.column_stack([np.ones(len(y)), features(X)[:, 1:] * features.limit])
+    phi = np.column_stack([np.ones(len(y)), features(X)[:, 1:] / public[:, 1:].std(axis=0)])
     if shares is not None:
         away = phi[y == 1, 1:].mean(axis=0) - phi[y == 0, 1:].mean(axis=0)
         expected = np.column_stack([-away / 2, away / 2])

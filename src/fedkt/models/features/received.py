@@ -106,7 +106,8 @@ def shortened(found: NDArray[np.float32]) -> Table:
     numbers[~np.isfinite(numbers).all(axis=1)] = 0.0
     numbers[:, 0] = 0.0
     length = np.sqrt((numbers**2).sum(axis=1, keepdims=True))
-    numbers *= np.where(length > 1, (1 - ROUNDING) / np.maximum(length, 1.0), 1.0)
+    most = 1 - ROUNDING
+    numbers *= np.where(length > most, most / np.maximum(length, most), 1.0)
     numbers[:, 0] = 1.0
     return numbers
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from fedkt.algorithms.card import Card, Traffic
 from fedkt.algorithms.class_sums import MOMENTS, ClassSums, packed, sums_of, unpacked
-from fedkt.algorithms.final import final_lesson
+from fedkt.algorithms.final import check_copies, final_lesson
 from fedkt.algorithms.heads import CalibratedHead, Sums, solve
 from fedkt.algorithms.received_sums import Received, note_parties
 from fedkt.algorithms.voting.base import LabelledRows
@@ -54,7 +54,8 @@ class Moments(Algorithm):
     """FedKT by sums of features.
 
     The final model is the head itself, unless `final` names a family that learns what it says of all public rows.
-    `smallest_class` is how many rows of a class a party needs at level L0 for its sum of them to be sent.
+    `smallest_class` is how many rows of a class a party needs at level L0 for its sum of them to be sent. With `copies`
+    a final network also learns public images shifted by one pixel.
     """
 
     name = "fedkt-moments"
@@ -69,12 +70,14 @@ class Moments(Algorithm):
         level: str = "L0",
         noise: Noise | None = None,
         smallest_class: int = SMALLEST_CLASS,
+        copies: bool = False,
     ) -> None:
         self.model = model
         self.final = final
         self.level = level
         self.noise = noise
         self.smallest_class = smallest_class
+        self.copies = copies
 
     def with_noise(self, noise: Noise) -> Self:
         """The same with another noise."""
@@ -97,6 +100,11 @@ class Moments(Algorithm):
                 f"Sums of features leave at level L2 with noise of their own ({GaussianSums.name}), got "
                 f"{self.noise!r}. Give --epsilon on the command line, GaussianSums(sigma=10) from fedkt.privacy.sums "
                 "in Python."
+            )
+        if self.copies and self.final is None:
+            raise ConfigurationError(
+                "Copies are for a final network that learns public images, and the final model of moments is the head "
+                "itself. Name a final family, or leave copies out."
             )
         if isinstance(self.smallest_class, bool) or not isinstance(self.smallest_class, int) or self.smallest_class < 1:
             raise ConfigurationError(
@@ -135,6 +143,8 @@ class Moments(Algorithm):
     ) -> list[Bundle]:
         """The sums of every party's rows."""
         self.check()
+        if self.copies:
+            check_copies(self.final, parties[0])
         maps: dict[int, FeatureMap] = {}
         done, sent = progress_counter(progress, len(parties)), []
         for party in parties:

@@ -64,6 +64,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tells that somebody holds each of them.
     level, noise, queries : privacy level L0 (no promise), L1 (noise at the server, a party is protected) or L2 (noise
         at the parties, a record is protected), a noise from fedkt.privacy, and how many public rows are asked.
+    copies : whether a final network also learns four copies of each public image, shifted by one pixel.
     delta : δ of the guarantee.
     noise_seed : None draws noise from the operating system; a number makes it reproducible, and so protects nobody.
     n_jobs : parties trained at the same time.
@@ -92,6 +93,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         level: str = "L0",
         noise: Noise | None = None,
         queries: float = 1.0,
+        copies: bool = False,
         delta: float = 1e-5,
         noise_seed: int | None = None,
         n_jobs: int | None = None,
@@ -111,6 +113,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.level = level
         self.noise = noise
         self.queries = queries
+        self.copies = copies
         self.delta = delta
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
@@ -260,7 +263,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """FedKT as the parameters say, for these classes once they are known."""
         if self.voting == Moments.voting:
             final = self.final if classes is None else class_weights_by_place(self.final, classes)
-            return Moments(estimator_of(self.estimator), final=final, level=self.level, noise=self.noise)
+            own = {"level": self.level, "noise": self.noise, "copies": self.copies}
+            return Moments(estimator_of(self.estimator), final=final, **own)
         parts = [estimator_of(self.estimator), self.teacher, self.student, self.final]
         if classes is not None:
             parts = [class_weights_by_place(part, classes) for part in parts]
@@ -276,6 +280,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             level=self.level,
             noise=self.noise,
             queries=self.queries,
+            copies=self.copies,
         )
 
     def _private_rows(self, X: Any, y: Any, sample_weight: Any, parties: Any, rng: np.random.Generator) -> PrivateRows:

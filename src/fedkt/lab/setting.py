@@ -62,6 +62,8 @@ class Setting:
     """The proximal term of FedProx and FedKT-Prox."""
     soft_final: bool = False
     """Whether FedKT's final model learns distributions; results from before there was a choice are of labels."""
+    copies: bool = False
+    """Whether a final network also learns four copies of each public image, shifted by one pixel."""
 
     def with_defaults(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
@@ -109,6 +111,7 @@ class Setting:
             "mu": None,
             "participation": 1.0,
             "soft_final": False,
+            "copies": False,
         }
         return replace(
             self,

@@ -118,6 +118,11 @@ class Plan(Part):
                 f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
                 "another family, or another voting"
             )
+        if models.copies and (self.image is None or not MODELS[models.final or models.default].network):
+            raise ValueError(
+                "models.copies: shifted copies are for a final network (mlp, cnn) whose rows are images. Remove it, or "
+                "plan with a folder or an IDX file of images and such a network"
+            )
         used = {models.default, models.final, *studying}
         blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
         if blind and self.image is None:
@@ -154,6 +159,8 @@ class Plan(Part):
         if self.models.epochs is None:
             # Nor does one without networks say anything about them.
             del values["models"]["epochs"]
+        if not self.models.copies:
+            del values["models"]["copies"]
         # What nobody wrote for the card is not part of the agreement.
         texts = {} if self.card is None else self.card.model_dump(exclude_none=True)
         del values["card"]
@@ -190,6 +197,7 @@ class Plan(Part):
             noise=None if private is None else private.noise,
             queries=1.0 if private is None else private.queries,
             adjacency="replace-one" if private is None else private.adjacency,
+            copies=bool(models.copies),
         )
 
     @cached_property

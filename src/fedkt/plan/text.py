@@ -260,7 +260,8 @@ def models_in_words(plan: Plan) -> str:
     roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(models, role))]
     own = [f"{party} uses {family}" for party, family in models.parties.items()]
     long = [] if models.epochs is None else [f"networks are trained for {plural(models.epochs, 'epoch')}"]
-    return "; ".join([models.default, *roles, *own, *long])
+    copies = ["the final network also learns each public image shifted by one pixel"] if models.copies else []
+    return "; ".join([models.default, *roles, *own, *long, *copies])
 
 
 def _card_lines(plan: Plan) -> list[str]:

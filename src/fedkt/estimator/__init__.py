@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fedkt.algorithms import FedKT, Moments
+from fedkt.algorithms import Auto, FedKT, Moments
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.inputs import (
@@ -56,7 +56,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     voting : "consistent" (the paper's: a party's vote counts where its students agree), "expert" (a party is weighed by
         its rows of each class, which it tells) or "expert-no-counts" (a student says by itself which rows are not its
         party's); or "moments": no students, parties send sums of public features, and only `final` is trained, where
-        it is given. Default: "expert", and "consistent" at a private level.
+        it is given; or "auto": both are sent, and the server serves what should be better. Default: "expert", and
+        "consistent" at a private level.
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
@@ -259,16 +260,19 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         except ValueError as reason:
             raise DataError(f"`public` cannot be used: {reason}") from reason
 
-    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT | Moments:
+    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT | Moments | Auto:
         """FedKT as the parameters say, for these classes once they are known."""
         if self.voting == Moments.voting:
             final = self.final if classes is None else class_weights_by_place(self.final, classes)
-            own = {"level": self.level, "noise": self.noise, "copies": self.copies}
-            return Moments(estimator_of(self.estimator), final=final, **own)
+            level, noise = self.level, self.noise
+            return Moments(estimator_of(self.estimator), final=final, level=level, noise=noise, copies=self.copies)
         parts = [estimator_of(self.estimator), self.teacher, self.student, self.final]
         if classes is not None:
             parts = [class_weights_by_place(part, classes) for part in parts]
         estimator, teacher, student, final = parts
+        if self.voting == Auto.voting:
+            families = {"teacher": teacher, "student": student, "final": final}
+            return Auto(estimator, **families, level=self.level, copies=self.copies)
         return FedKT(
             estimator,
             voting=usual_voting(self.level) if self.voting is None else self.voting,

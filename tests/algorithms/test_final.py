@@ -10,13 +10,15 @@ from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
-from fedkt.algorithms import FedKT
+from fedkt.algorithms import FedKT, Moments
 from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.voting.base import LabelledRows
-from fedkt.federation import Server
+from fedkt.errors import ConfigurationError
+from fedkt.federation import Party, Server
 from fedkt.models.exchange import run_with_probabilities
 from fedkt.models.final_exchange import to_final_onnx
 from fedkt.models.reading import class_scores
+from fedkt.privacy import Laplace
 
 SLOPE = 2.0
 
@@ -209,3 +211,48 @@ def test_probabilities_rank_rows_as_well_as_the_scores_behind_them_also_after_tr
     for each in (says, says.astype(np.float32), travelled):
         assert roc_auc_score(truth, each[:, 1]) == pytest.approx(best, abs=1e-3)
         assert roc_auc_score(~truth, each[:, 0]) == pytest.approx(best, abs=1e-3)
+
+
+def pictures_of(classes=2):
+    """A server with 30 public pictures of 4 × 4 pixels, and labels for all of them but the first."""
+    public = np.random.default_rng(0).normal(size=(30, 16)).astype(np.float32)
+    labels = np.r_[-1, np.arange(29) % classes]
+    return Server(public, tuple(range(classes)), 0, image=(4, 4, 1)), LabelledRows(labels)
+
+
+def network_of(**settings):
+    pytest.importorskip("torch")
+    from fedkt import NeuralClassifier
+
+    return NeuralClassifier("mlp", **settings)
+
+
+def test_a_network_with_copies_learns_five_times_the_labelled_pictures_at_every_level():
+    server, labelled = pictures_of()
+    network = network_of(epochs=3, batch_size=29)
+    for settings in ({}, {"level": "L1", "noise": Laplace(0.1)}):
+        plain, copies = (fit(network, server, labelled, copies=each, **settings) for each in (False, True))
+        assert (plain.estimator.n_steps_, copies.estimator.n_steps_) == (3, 15)
+
+
+def test_copies_are_refused_for_what_is_no_network_and_for_rows_that_are_no_pictures():
+    server, labelled = pictures_of()
+    with pytest.raises(ConfigurationError, match="the final model is RandomForestClassifier"):
+        fit(RandomForestClassifier(), server, labelled, copies=True)
+    with pytest.raises(ConfigurationError, match="these rows are no images"):
+        fit(network_of(), server_of(), labelled_by(server_of()), copies=True)
+
+
+@pytest.mark.parametrize("algorithm", [FedKT("forest", copies=True), Moments("forest", final="forest", copies=True)])
+def test_copies_are_refused_before_a_party_has_done_anything(algorithm):
+    server, _ = pictures_of()
+    party = Party(
+        server.public, server.classes, 0, image=server.image, name="north", X=server.public[:4], y=[0, 1, 0, 1]
+    )
+    with pytest.raises(ConfigurationError, match="the final model is forest"):
+        algorithm.party_step(party, None)
+
+
+def test_the_head_of_moments_learns_no_copies():
+    with pytest.raises(ConfigurationError, match="Name a final family, or leave copies out"):
+        Moments("forest", copies=True).check()

@@ -144,3 +144,13 @@ def test_an_epsilon_is_kept_among_as_many_voters_as_there_are(monkeypatch, level
 def test_a_level_that_there_is_not_is_refused_with_the_known_ones_whatever_the_algorithm():
     with pytest.raises(ConfigurationError, match=r"no privacy level 'L9'\. Choose one of: L0, L1, L2"):
         Setting("digits", algorithm="solo", level="L9").with_defaults()
+
+
+def test_copies_are_part_of_a_setting_only_where_they_are_wanted_and_can_be():
+    plain = Setting("mnist", algorithm="fedkt-expert", model="mlp")
+    assert "copies" not in fingerprint(plain.with_defaults())
+    assert '"copies": true' in fingerprint(replace(plain, copies=True).with_defaults())
+    # Who has no final model of its own to teach runs the same with and without.
+    assert fingerprint(Setting("mnist", algorithm="solo", copies=True).with_defaults()) == fingerprint(
+        Setting("mnist", algorithm="solo").with_defaults()
+    )

@@ -242,6 +242,33 @@ def test_a_received_plan_whose_final_model_reads_images_is_refused_where_the_row
         parse_plan(text.replace('final = "logistic"', 'final = "cnn"').encode(), "plan.toml")
 
 
+def pictures_in(folder):
+    """Four public pictures of 3 × 2 grey pixels, as an IDX file."""
+    path = folder / "public-images-idx3-ubyte"
+    sizes = b"".join(number.to_bytes(4, "big") for number in (4, 3, 2))
+    path.write_bytes(b"\0\0\x08\x03" + sizes + bytes(range(24)))
+    return path
+
+
+def test_a_final_network_of_pictures_may_learn_copies_and_a_plan_without_says_nothing_of_them(tmp_path):
+    pictures = pictures_in(tmp_path)
+    plain, copies = (plan_of(pictures, model="mlp", **each) for each in ({}, {"copies": True}))
+    assert "copies" not in plain.to_toml()
+    assert parse_plan(copies.to_toml().encode(), "plan.toml") == copies
+    assert copies.digest != plain.digest
+    assert plan_of(pictures, model="mlp", copies=False).digest == plain.digest
+    assert (plain.algorithm().copies, copies.algorithm().copies) == (False, True)
+    assert "shifted by one pixel" in copies.explain()
+    assert "shifted" not in plain.explain()
+
+
+@pytest.mark.parametrize("final", ["forest", "mlp"])
+def test_a_plan_has_copies_of_pictures_and_for_networks_only(public, tmp_path, final):
+    rows = public if final == "mlp" else pictures_in(tmp_path)
+    with pytest.raises(PlanError, match=r"models\.copies: shifted copies are for a final network"):
+        plan_of(rows, final=final, copies=True)
+
+
 def private_plan(public, **changes):
     """A plan that asks 40 public rows at level L2 with noise that says little of anything."""
     noise = changes.pop("privacy", {"mechanism": "laplace", "scale": {"gamma": 0.1}, "queries": 40})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from fedkt.algorithms import (
+    auto,
     centralised,
     fedavg,
     feddf,
@@ -17,6 +18,7 @@ from fedkt.algorithms import (
     scaffold,
     solo,
 )
+from fedkt.algorithms.auto import Auto
 from fedkt.algorithms.card import ONE_MESSAGE, Card
 from fedkt.algorithms.centralised import Centralised
 from fedkt.algorithms.fedavg import FedAvg
@@ -56,6 +58,7 @@ ALGORITHMS: dict[str, Card] = {
     for card in (
         *(card_for(voting()) for voting in VOTINGS.values()),
         moments.CARD,
+        auto.CARD,
         solo.CARD,
         pate.CARD,
         pate_soft.CARD,
@@ -73,6 +76,7 @@ __all__ = [
     "ALGORITHMS",
     "PATE",
     "PFNM",
+    "Auto",
     "Card",
     "Centralised",
     "FedAvg",

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from fedkt.algorithms.calibration import check_adjacency, check_records
-from fedkt.algorithms.final import final_lesson, fit_by_labels
+from fedkt.algorithms.final import check_copies, final_lesson, fit_by_labels
 from fedkt.algorithms.lesson import Lesson, fit_roles_to_rows
 from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import check_weights, refuse_early_stopping, try_on_public_rows
@@ -59,6 +59,9 @@ class FedKT(Algorithm):
 
     With `soft_final` the final model learns how probable the parties find the classes, and its probabilities are
     calibrated; without, it learns labels, as in Algorithm 1.
+
+    With `copies` a final network also learns four copies of each public image, shifted by one pixel, under what is said
+    of the image itself. Nobody is asked about them, so that they cost no noise.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class FedKT(Algorithm):
         queries: float = 1.0,
         adjacency: Adjacency = "replace-one",
         soft_final: bool = True,
+        copies: bool = False,
     ) -> None:
         self.model = model
         self.voting = make_voting(voting)
@@ -89,6 +93,7 @@ class FedKT(Algorithm):
         self.queries = queries
         self.adjacency = adjacency
         self.soft_final = soft_final
+        self.copies = copies
 
     takes_weights = True
 
@@ -187,6 +192,8 @@ class FedKT(Algorithm):
     def lessons(self, party: Party, own: Roles) -> Sequence[Lesson]:
         """What this party has yet to teach its students: the partitions whose student is not on its shelf."""
         check_weights(party, own, noise=self.level == "L2")
+        if self.copies:
+            check_copies(self.model if self.final is None else self.final, party)
         # Weights of classes belong to whoever learns from a party's rows: a student would weigh them twice.
         members = replace(own, student=without_class_weights(own.student))
         public_rows = count_rows(party.public)

@@ -15,11 +15,19 @@ from numpy.typing import NDArray
 
 from fedkt.algorithms.lesson import STUDY
 from fedkt.algorithms.voting.base import LabelledRows
-from fedkt.errors import ModelError
-from fedkt.federation import Server
-from fedkt.models.base import FittedModel, count_rows, take_rows
+from fedkt.errors import ConfigurationError, ModelError
+from fedkt.federation import Server, Side
+from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.class_weights import label_factors
-from fedkt.models.ensemble import TrainingTask, fit_group, is_calibrated, is_hesitant, is_neural, learns_distributions
+from fedkt.models.ensemble import (
+    TrainingTask,
+    fit_group,
+    is_calibrated,
+    is_hesitant,
+    is_neural,
+    known_family,
+    learns_distributions,
+)
 from fedkt.models.reading import (
     Calibration,
     Reading,
@@ -41,6 +49,8 @@ class Final(Protocol):
     """What has a final model to be trained."""
 
     level: str
+    copies: bool
+    """Whether a network also learns every public image shifted by one pixel."""
 
     def final_model(self, server: Server) -> Any:
         """Who studies at the server, untrained."""
@@ -173,6 +183,8 @@ def final_lesson(fedkt: Final, server: Server, labelled: LabelledRows) -> FinalL
     labels = labelled.labels[answered]
     rows = answered if labelled.queries is None else labelled.queries[answered]
     estimator = fedkt.final_model(server)
+    if fedkt.copies:
+        check_copies(estimator, server)
     known: Matrix = np.eye(len(server.classes))[labels]
     target: Labels | NDArray[np.float64] = labels
     if labelled.distributions is not None:
@@ -186,8 +198,25 @@ def final_lesson(fedkt: Final, server: Server, labelled: LabelledRows) -> FinalL
         server.rng(0, STUDY),
         None if len(rows) == count_rows(server.public) else rows,
         "The server's final model",
+        alone=fedkt.copies,
+        copies=fedkt.copies,
     )
     return FinalLesson(server, task, known, labelled.shares, fedkt.level != "L0")
+
+
+def check_copies(final: Any, side: Side) -> None:
+    """Refuse copies of what is no image, and for a final model that is none of our networks."""
+    if not known_family(final).network:
+        name = final if isinstance(final, str) else type(final).__name__
+        raise ConfigurationError(
+            f"Shifted copies are for a final network, and the final model is {name}. Choose mlp or cnn for it, or "
+            "leave copies out."
+        )
+    if image_of(side.public, side.image or getattr(final, "image", None)) is None:
+        raise ConfigurationError(
+            "Copies are images shifted by one pixel, and these rows are no images. Leave copies out, or say "
+            "image=(height, width, channels) where a row holds the pixels of an image."
+        )
 
 
 def fit_by_labels(fedkt: FedKT, server: Server, labelled: LabelledRows) -> FittedModel:

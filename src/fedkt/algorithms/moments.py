@@ -22,7 +22,7 @@ import numpy as np
 
 from fedkt.algorithms.card import Card, Traffic
 from fedkt.algorithms.class_sums import GRAM, MOMENTS, ClassSums, broken_moments, noisy_fault, packed, sums_of, unpacked
-from fedkt.algorithms.final import final_lesson
+from fedkt.algorithms.final import check_copies, final_lesson
 from fedkt.algorithms.heads import CalibratedHead, Sums, solve
 from fedkt.algorithms.noisy_heads import solve_noisy
 from fedkt.algorithms.party_head import PartyHead
@@ -63,6 +63,7 @@ class Moments(Algorithm):
     `class_shares` are those of the classes where everybody knows them, from a census, say: level L1 then has more to
     say of all else.
     `features` is the map that everybody has agreed on; without one everybody makes it of the public rows.
+    With `copies` a final network also learns public images shifted by one pixel.
     """
 
     name = "fedkt-moments"
@@ -79,6 +80,7 @@ class Moments(Algorithm):
         smallest_class: int = SMALLEST_CLASS,
         class_shares: Sequence[float] | None = None,
         features: Features | None = None,
+        copies: bool = False,
     ) -> None:
         self.model = model
         self.final = final
@@ -87,6 +89,7 @@ class Moments(Algorithm):
         self.smallest_class = smallest_class
         self.class_shares = class_shares
         self.features = features
+        self.copies = copies
 
     def with_noise(self, noise: Noise) -> Self:
         """The same with another noise."""
@@ -109,6 +112,11 @@ class Moments(Algorithm):
             raise ConfigurationError(
                 f"At level {self.level} parties tell the class shares themselves. Leave class_shares out; level L1 has "
                 "a use for them."
+            )
+        if self.copies and self.final is None:
+            raise ConfigurationError(
+                "Copies are for a final network that learns public images, and the final model of moments is the head "
+                "itself. Name a final family, or leave copies out."
             )
         if isinstance(self.smallest_class, bool) or not isinstance(self.smallest_class, int) or self.smallest_class < 1:
             raise ConfigurationError(
@@ -164,6 +172,8 @@ class Moments(Algorithm):
     ) -> list[Bundle]:
         """The sums of every party's rows."""
         self.check()
+        if self.copies:
+            check_copies(self.final, parties[0])
         maps: dict[int, Features] = {}
         done, sent = progress_counter(progress, len(parties)), []
         for party in parties:

@@ -111,6 +111,13 @@ class RoleOptions:
             help="How often neural networks see their rows. Default: 10, and more where that is under 1,000 steps.",
         ),
     ] = None
+    copies: Annotated[
+        bool | None,
+        typer.Option(
+            "--copies",
+            help="A final network also learns four copies of each public image, shifted by one pixel. Images only.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> 
     from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
     from fedkt.cli.catalogues import usual_algorithm
 
+    algorithm = None if algorithm is None else full_name(algorithm)
     if voting is None:
         return algorithm or usual_algorithm(level)
     choice, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
@@ -62,12 +63,20 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> 
     raise ConfigurationError(f"--voting would do nothing: algorithm {algorithm}. Leave it out.")
 
 
+def full_name(algorithm: str) -> str:
+    """An algorithm's name in the catalogue: one of FedKT's may be called auto for fedkt-auto."""
+    from fedkt.algorithms import ALGORITHMS
+
+    long = f"fedkt-{algorithm}"
+    return long if algorithm not in ALGORITHMS and long in ALGORITHMS else algorithm
+
+
 def algorithms_with(algorithms: str | None, votings: str | None, *, level: str) -> tuple[str, ...]:
     """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
     from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
     from fedkt.cli.catalogues import usual_algorithms
 
-    names = options.names(usual_algorithms(level) if algorithms is None else algorithms)
+    names = tuple(map(full_name, options.names(usual_algorithms(level) if algorithms is None else algorithms)))
     if votings is None:
         return tuple(dict.fromkeys(names))
     plain = algorithm_name(Consistent)

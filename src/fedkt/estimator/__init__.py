@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fedkt.algorithms import FedKT, Moments
+from fedkt.algorithms import Auto, FedKT, Moments
 from fedkt.algorithms.party_total import shares_in_order
 from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
@@ -57,7 +57,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     voting : "consistent" (the paper's: a party's vote counts where its students agree), "expert" (a party is weighed by
         its rows of each class, which it tells) or "expert-no-counts" (a student says by itself which rows are not its
         party's); or "moments": no students, parties send sums of public features, and only `final` is trained, where
-        it is given. Default: "expert", and "consistent" at a private level.
+        it is given; or "auto": both are sent, and the server serves what should be better. Default: "expert", and
+        "consistent" at a private level.
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
@@ -66,6 +67,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     level, noise, queries : privacy level L0 (no promise), L1 (noise at the server, a party is protected) or L2 (noise
         at the parties, a record is protected), a noise from fedkt.privacy, and how many public rows are asked.
     class_shares : the share of each class by its label, where everybody knows it; for moments at level L1.
+    copies : whether a final network also learns four copies of each public image, shifted by one pixel.
     delta : δ of the guarantee.
     noise_seed : None draws noise from the operating system; a number makes it reproducible, and so protects nobody.
     n_jobs : parties trained at the same time.
@@ -95,6 +97,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         noise: Noise | None = None,
         queries: float = 1.0,
         class_shares: Mapping[Any, float] | None = None,
+        copies: bool = False,
         delta: float = 1e-5,
         noise_seed: int | None = None,
         n_jobs: int | None = None,
@@ -115,6 +118,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.noise = noise
         self.queries = queries
         self.class_shares = class_shares
+        self.copies = copies
         self.delta = delta
         self.noise_seed = noise_seed
         self.n_jobs = n_jobs
@@ -260,21 +264,30 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         except ValueError as reason:
             raise DataError(f"`public` cannot be used: {reason}") from reason
 
-    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT | Moments:
+    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT | Moments | Auto:
         """FedKT as the parameters say, for these classes once they are known."""
         if self.voting == Moments.voting:
             final = self.final if classes is None else class_weights_by_place(self.final, classes)
             shares = None
             if self.class_shares is not None and classes is not None:
                 shares = shares_in_order(self.class_shares, classes.tolist())
-            estimator = estimator_of(self.estimator)
-            return Moments(estimator, final=final, level=self.level, noise=self.noise, class_shares=shares)
+            return Moments(
+                estimator_of(self.estimator),
+                final=final,
+                level=self.level,
+                noise=self.noise,
+                class_shares=shares,
+                copies=self.copies,
+            )
         if self.class_shares is not None:
             raise ConfigurationError("class_shares would do nothing: only moments have a use for them. Leave it out.")
         parts = [estimator_of(self.estimator), self.teacher, self.student, self.final]
         if classes is not None:
             parts = [class_weights_by_place(part, classes) for part in parts]
         estimator, teacher, student, final = parts
+        if self.voting == Auto.voting:
+            families = {"teacher": teacher, "student": student, "final": final}
+            return Auto(estimator, **families, level=self.level, copies=self.copies)
         return FedKT(
             estimator,
             voting=usual_voting(self.level) if self.voting is None else self.voting,
@@ -286,6 +299,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             level=self.level,
             noise=self.noise,
             queries=self.queries,
+            copies=self.copies,
         )
 
     def _private_rows(self, X: Any, y: Any, sample_weight: Any, parties: Any, rng: np.random.Generator) -> PrivateRows:

@@ -64,6 +64,8 @@ class Setting:
     """The share of each class that everybody knows, by its name, for moments at level L1; one may be left out."""
     soft_final: bool = False
     """Whether FedKT's final model learns distributions; results from before there was a choice are of labels."""
+    copies: bool = False
+    """Whether a final network also learns four copies of each public image, shifted by one pixel."""
 
     def with_defaults(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
@@ -112,6 +114,7 @@ class Setting:
             "participation": 1.0,
             "class_shares": None,
             "soft_final": False,
+            "copies": False,
         }
         return replace(
             self,

@@ -47,6 +47,8 @@ class TrainingTask:
     """Whether a failure of this model is an answer, its reason, instead of an error."""
     alone: bool = False
     """Whether a network is trained by itself: in other company it ends with other last digits."""
+    copies: bool = False
+    """Whether a network alone also learns every image shifted by one pixel, up, down, left and right."""
     weights: NDArray[np.float64] | None = None
     """How much each of its rows counts, where they have labels; None for all the same."""
 

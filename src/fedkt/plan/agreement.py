@@ -103,6 +103,11 @@ class Plan(Part):
     def _check_images(self) -> None:
         """Refuse families that read images where there are none: somebody would find out when it trains."""
         models = self.models
+        if models.copies and (self.image is None or not MODELS[models.final or models.default].network):
+            raise ValueError(
+                "models.copies: shifted copies are for a final network (mlp, cnn) whose rows are images. Remove it, or "
+                "plan with a folder or an IDX file of images and such a network"
+            )
         used = {models.default, models.teacher, models.student, models.final, *models.parties.values()}
         blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
         if blind and self.image is None:
@@ -145,6 +150,8 @@ class Plan(Part):
         if self.models.epochs is None:
             # Nor does one without networks say anything about them.
             del values["models"]["epochs"]
+        if not self.models.copies:
+            del values["models"]["copies"]
         # What nobody wrote for the card is not part of the agreement.
         texts = {} if self.card is None else self.card.model_dump(exclude_none=True)
         del values["card"]

@@ -130,6 +130,8 @@ class ModelChoice(Part):
     """Families of their own: party -> family."""
     epochs: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """How often neural networks see their rows; None is 10, and more where that is under 1,000 steps."""
+    copies: bool | None = None
+    """Whether the final network also learns four copies of each public image, shifted by one pixel; None is no."""
 
 
 class Member(Part):

@@ -55,14 +55,17 @@ def make_plan(
 
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
     delta and budget (by default what one run costs). `rows` are the most that a party may say it has (expert voting),
-    `card` purpose, limits and contact. `settings` are teacher, student, final, epochs, seed and min_parties.
+    `card` purpose, limits and contact. `settings` are teacher, student, final, epochs, copies, seed and
+    min_parties.
     """
     require_level(level)
     check_members(parties, keys=keys or {}, rows=rows or {})
     table = read_unlabelled(public, label, others=(*categorical, *ignore))
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
     models: dict[str, Any] = {"default": model, "parties": dict(party_models or {})}
-    models |= {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
+    models |= {
+        role: settings.pop(role) for role in ("teacher", "student", "final", "epochs", "copies") if role in settings
+    }
     method = new_method(voting)
     shape = method.shape(level, partitions, subsets)
     method.check_new(level, shape, models)

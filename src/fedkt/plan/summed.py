@@ -121,6 +121,7 @@ budget: the epsilon that all releases of one party may cost together, at this de
             level=plan.level,
             noise=None if private is None else private.noise,
             features=plan.feature_map,
+            copies=bool(models.copies),
         )
 
     def expected(self, plan: Plan) -> dict[str, Any]:

@@ -142,6 +142,7 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
             noise=None if private is None else private.noise,
             queries=1.0 if private is None or private.queries is None else private.queries,
             adjacency="replace-one" if private is None else private.adjacency,
+            copies=bool(models.copies),
         )
 
     def expected(self, plan: Plan) -> dict[str, Any]:
@@ -217,7 +218,8 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
         roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(models, role))]
         own = [f"{party} uses {family}" for party, family in models.parties.items()]
         long = [] if models.epochs is None else [f"networks are trained for {plural(models.epochs, 'epoch')}"]
-        return "; ".join([models.default, *roles, *own, *long])
+        copies = ["the final network also learns each public image shifted by one pixel"] if models.copies else []
+        return "; ".join([models.default, *roles, *own, *long, *copies])
 
     def travel_words(self, plan: Plan) -> tuple[str, ...]:
         """What a party's file holds, and what stays, in lines."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fedkt.algorithms.auto import Auto
 from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.moments import Moments
@@ -64,6 +65,9 @@ def promise_of(
         public_rows, classes = count_rows(parties[0].public), max(len(parties[0].classes), 2)
         price = algorithm.price(public_rows=public_rows, classes=classes, parties=len(parties), delta=delta)
         counts = level == "L0" if isinstance(algorithm, Moments) else algorithm.voting.class_counts
+    if isinstance(algorithm, Auto):
+        algorithm.check()
+        counts = True
     promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
     return promise, cautions(level, price, sizes), label_alarms(level, price)
 

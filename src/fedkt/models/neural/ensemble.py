@@ -117,6 +117,7 @@ def gather_trainings(estimators: Sequence[NeuralClassifier], tasks: Sequence[Tra
             raise
         except (ValueError, TypeError) as reason:
             raise StartFailure(len(trainings), reason) from reason
+        training = replace(training, copies=task.copies)
         if task.rows is not None and len(tasks) > 1:
             if joint is None:
                 joint = training.rows.new_empty((total, *training.rows.shape[1:]))

@@ -14,6 +14,8 @@ from fedkt.errors import ConfigurationError
 from fedkt.models.base import Image
 from fedkt.models.neural.networks import Shape
 
+SHIFTS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
+"""An image itself, and its copies by one pixel: how far down, and how far to the right."""
 TensorKey = tuple[int, bytes, bytes]
 """Rows and a scale: the tensor made of them is made once for all networks of a stack."""
 
@@ -81,3 +83,14 @@ def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: str, dtype: 
     if image is None:
         return rows
     return rows.view(-1, *image).permute(0, 3, 1, 2).contiguous()
+
+
+def shifted(images: Tensor, numbers: Tensor) -> Tensor:
+    """Each image moved by the one of SHIFTS that its number says; pixels at the edge it leaves are repeated."""
+    height, width = images.shape[-2:]
+    result = images.clone()
+    for number, (down, right) in enumerate(SHIFTS[1:], start=1):
+        chosen = numbers == number
+        wide = torch.nn.functional.pad(images[chosen], (1, 1, 1, 1), mode="replicate")
+        result[chosen] = wide[..., 1 - down : 1 - down + height, 1 - right : 1 - right + width]
+    return result

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.models.neural.recipe import Correction, Optimiser, Recipe, batches
+from fedkt.models.neural.rows import SHIFTS, shifted
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,22 @@ class Training:
     own: NDArray[np.int64] | None = None
     """Which of `rows` are its own; None for all."""
     correction: Correction | None = None
+    copies: bool = False
+    """Whether it also learns every image shifted by one pixel, up, down, left and right, under the same target.
+
+    Copies are made batch by batch, so that they need no memory; an epoch sees every one of them.
+    """
 
     @property
     def n_rows(self) -> int:
-        """How many rows it is trained on."""
-        return len(self.targets)
+        """How many rows it is trained on, copies included."""
+        return len(self.targets) * (len(SHIFTS) if self.copies else 1)
+
+    def batch(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows at these places as the network reads them, and their targets."""
+        own = places % len(self.targets) if self.copies else places
+        rows = self.rows[own if self.own is None else torch.from_numpy(self.own)[own]]
+        return (shifted(rows, places // len(self.targets)) if self.copies else rows), self.targets[own]
 
 
 @dataclass
@@ -85,7 +97,6 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> 
         raise ModelError("a network with batch normalisation cannot be trained on a single row.")
     dropout_seed = int(training.rng.integers(2**63 - 1))
     order = batches(training.n_rows, recipe.batch_size, training.rng)
-    own = None if training.own is None else torch.from_numpy(training.own)
     steps = 0
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(dropout_seed)
@@ -96,8 +107,8 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> 
                 plan[-2:] = [torch.cat(plan[-2:])]
             for batch in plan:
                 optimiser.zero_grad()
-                rows = training.rows[batch if own is None else own[batch]]
-                nn.functional.cross_entropy(module(rows), training.targets[batch]).backward()
+                rows, targets = training.batch(batch)
+                nn.functional.cross_entropy(module(rows), targets).backward()
                 correction.apply()
                 optimiser.step()
             steps += len(plan)
@@ -113,13 +124,14 @@ def hold_out(training: Training, fraction: float, patience: int) -> tuple[Traini
     """The training without the rows that say when to stop, and these."""
     if patience < 1:
         raise ConfigurationError(f"patience must be at least 1, got {patience!r}.")
-    count = round(fraction * training.n_rows)
-    if not 0 < count < training.n_rows:
+    n_rows = len(training.targets)
+    count = round(fraction * n_rows)
+    if not 0 < count < n_rows:
         raise ConfigurationError(
-            f"early_stopping would hold out {count} of {training.n_rows} rows (validation_fraction {fraction}). Switch "
+            f"early_stopping would hold out {count} of {n_rows} rows (validation_fraction {fraction}). Switch "
             "it off, or change the fraction."
         )
-    order = training.rng.permutation(training.n_rows)
+    order = training.rng.permutation(n_rows)
     test, own = torch.from_numpy(order[:count]), np.sort(order[count:])
     watch = Watch(training.rows[test], training.targets[test], patience)
     return replace(training, own=own, targets=training.targets[torch.from_numpy(own)]), watch

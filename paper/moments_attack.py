@@ -241,7 +241,11 @@ def model_keys() -> Iterator[Key]:
 
 def message_keys() -> Iterator[Key]:
     """Which messages are attacked."""
-    kinds: Sequence[tuple[str, float | None]] = ((MOMENTS, None), (EXPERT, None), *((MOMENTS, each) for each in EPSILONS))
+    kinds: Sequence[tuple[str, float | None]] = (
+        (MOMENTS, None),
+        (EXPERT, None),
+        *((MOMENTS, each) for each in EPSILONS),
+    )
     return ({"algorithm": name, "epsilon": epsilon, "rows": size} for size in SIZES for name, epsilon in kinds)
 
 

@@ -50,8 +50,10 @@ EPSILONS = (1.0, 0.5, 2.0, 0.25, 4.0, 0.1, 8.0)
 SPREAD_OF = ("adult", "cod-rna")
 PUBLIC_ROWS = {"adult": 4_070, "cod-rna": 7_442}
 """All of them, without a share."""
-SHARE_PUBLIC = "class_share"
-"""The field of a Setting that publishes the class shares at level L1, where this version has it."""
+CLASS_SHARES: dict[str, Any] = {"adult": ((">50K", 0.24),), "cod-rna": (("1", 0.33),)}
+"""What a census would say, for level L1; the other class has the rest."""
+SHARES = "class_shares"
+"""The field of a Setting for it, where this version has one."""
 
 
 @dataclass(frozen=True)
@@ -128,22 +130,35 @@ def epsilon_settings(seeds: Sequence[int]) -> Iterator[Setting]:
 
 
 def level_variants(dataset: str, seed: int, common: dict[str, Any]) -> Iterator[Setting]:
-    """Moments at a level; at L1 with the class shares public as well, where this version can."""
+    """Moments at a level; at L1 with public class shares as well, where this version can."""
     yield setting_of(dataset, MOMENTS, seed, **common)
-    if common["level"] == "L1" and any(each.name == SHARE_PUBLIC for each in fields(Setting)):
-        yield setting_of(dataset, MOMENTS, seed, **common, **{SHARE_PUBLIC: True})
+    if common["level"] == "L1" and knows_shares():
+        yield setting_of(dataset, MOMENTS, seed, **common, **{SHARES: CLASS_SHARES[dataset]})
+
+
+def knows_shares() -> bool:
+    """Whether class shares can be public here."""
+    return SHARES in (each.name for each in fields(Setting))
 
 
 SPREAD: tuple[tuple[str, dict[str, Any]], ...] = (
-    *(("β", {"beta": beta}) for beta in (0.1, 5.0)),
-    ("β", {"partition": "even"}),
-    *(("parties", {"parties": parties}) for parties in (10, 100, 1_000)),
-    *(("public β", {"public_beta": beta}) for beta in (0.1, 0.5)),
-    *(("public β, ε = 1", {"public_beta": beta, "level": "L2", "epsilon": 1.0}) for beta in (0.1, 0.5)),
-    *(("public rows", {"public_rows": rows}) for rows in (100, 300, 1_000)),
-    *(("public rows, ε = 1", {"public_rows": rows, "level": "L2", "epsilon": 1.0}) for rows in (100, 300, 1_000)),
+    ("β = .1, 10 parties", {"beta": 0.1, "parties": 10, "partition": "dirichlet"}),
+    ("β = 5", {"beta": 5.0}),
+    ("even shares", {"partition": "even"}),
+    *((f"{parties} parties", {"parties": parties}) for parties in (10, 100)),
+    ("1,000 parties, even shares", {"parties": 1_000, "partition": "even"}),
+    *((f"public β = {beta:g}", {"public_beta": beta}) for beta in (0.1, 0.5)),
+    *((f"public β = {beta:g}, ε = 1", {"public_beta": beta, "level": "L2", "epsilon": 1.0}) for beta in (0.1, 0.5)),
+    *((f"{rows:,} public rows", {"public_rows": rows}) for rows in (100, 300, 1_000)),
+    *(
+        (f"{rows:,} public rows, ε = 1", {"public_rows": rows, "level": "L2", "epsilon": 1.0})
+        for rows in (100, 300, 1_000)
+    ),
 )
-"""What is changed of the main table's setting, which has β = .5, 50 parties and all public rows."""
+"""What is changed of the main table's setting, which has β = .5, 50 parties and all public rows.
+
+The balanced partition cannot be drawn with β = .1 for 50 parties, nor any Dirichlet partition for 1,000.
+"""
 EXPERT_SEEDS = 3
 
 
@@ -161,9 +176,6 @@ def changed_setting(dataset: str, method: str, seed: int, change: dict[str, Any]
     more = {**change}
     if "public_rows" in more:
         more["public_share"] = more.pop("public_rows") / PUBLIC_ROWS[dataset]
-    if more.get("parties") == 1_000:
-        # No draw of the balanced partition leaves so many parties ten rows each.
-        more["partition"] = "dirichlet"
     return setting_of(dataset, method, seed, **more)
 
 
@@ -172,7 +184,9 @@ PARTS: dict[str, Callable[[Sequence[int]], Iterator[Setting]]] = {
     "epsilon": epsilon_settings,
     "spread": spread_settings,
 }
-VOTE_GROUPS = tuple(f"{dataset}-{level}-{kind}" for level in ("L2", "L1") for dataset in SPREAD_OF for kind in ("het", "hom"))
+VOTE_GROUPS = tuple(
+    f"{dataset}-{level}-{kind}" for level in ("L2", "L1") for dataset in SPREAD_OF for kind in ("het", "hom")
+)
 
 
 def file_of(part: str) -> Path:

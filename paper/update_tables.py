@@ -19,6 +19,7 @@ from fedkt.lab.results import read_lines, stored
 from fedkt.system.files import write_atomically
 from paper.comparison import comparison_table, result_in_words, tables_beside, verdicts_in_words
 from paper.markdown import in_bold, markdown, replace_between
+from paper.moments_page import moments_parts
 from paper.outcome import ResultTable
 from paper.private_curve import curve_of
 from paper.private_levels import LEVELS
@@ -138,6 +139,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
             ),
         },
         "docs/final-models.md": final_models(),
+        "docs/moments-results.md": moments_parts(ROOT / "paper"),
         "docs/decisions/0013-what-a-final-model-learns.md": {
             "hesitant students": rules_table(RESULTS / "hesitant-students.jsonl"),
             "copying": copying_table(RESULTS / "copying.jsonl"),

@@ -1,0 +1,329 @@
+"""What the studies of moments found, as tables: no number is typed, and what nobody has run yet is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from fedkt.data import DATASETS
+from fedkt.lab.grid import Grid
+from fedkt.lab.results import over_seeds, read_lines, stored
+from fedkt.lab.setting import Setting, fingerprint
+from fedkt.lab.words import distinct, points_with_spread, seeds_in_words
+from fedkt.report import Report, figure_of
+from paper.moments_central import EPSILONS as CENTRAL_EPSILONS
+from paper.moments_data import register
+from paper.moments_study import (
+    AUTO,
+    BOOSTED,
+    CLASS_SHARES,
+    DISTILLED,
+    EXPERT,
+    FEDKT,
+    LEVELS,
+    MAIN,
+    MOMENTS,
+    SHARES,
+    SPREAD,
+    VOTES,
+    changed_setting,
+    knows_shares,
+    setting_of,
+)
+from paper.private_tables import paper_bests
+from paper.quality_results import paired_gap
+
+BySeed = dict[int, Report]
+Entry = dict[str, Any]
+NAMES = {
+    MOMENTS: "moments",
+    DISTILLED: "moments, distilled",
+    AUTO: "auto",
+    EXPERT: "expert voting",
+    FEDKT: "FedKT",
+    "pate": "PATE",
+    "pate-soft": "soft PATE",
+    "feddf": "FedDF",
+    "centralised": "centralised, same family",
+    BOOSTED: "centralised, boosting",
+}
+"""Of the methods, in the order of the tables."""
+DATA = tuple(dict.fromkeys(dataset for batch in MAIN for dataset in batch.datasets))
+PARTITIONS = {"balanced": "het", "even": "hom"}
+
+
+class Runs:
+    """The runs of one part, found by what was to be run."""
+
+    def __init__(self, path: Path) -> None:
+        register()
+        self.reports = stored(path)
+        self.seeds = sorted({each["setting"]["seed"] for each in read_lines(path)})
+
+    def of(self, make: Callable[[int], Setting]) -> BySeed:
+        """The reports of a setting, by seed; none where this version does not know the setting."""
+        found = {}
+        for seed in self.seeds:
+            report = self.reports.get(fingerprint(make(seed).with_defaults()))
+            if report is not None:
+                found[seed] = report
+        return found
+
+    def method(self, dataset: str, method: str, **more: Any) -> BySeed:
+        """The same of a method on a dataset."""
+        from fedkt.algorithms import ALGORITHMS
+
+        if method == BOOSTED and DATASETS[dataset].model == "boosting":
+            return {}
+        if method not in (DISTILLED, BOOSTED) and method not in ALGORITHMS:
+            return {}
+        return self.of(lambda seed: setting_of(dataset, method, seed, **more))
+
+
+def figure(runs: BySeed, name: str = "accuracy") -> str:
+    """Mean ± standard deviation in percent, a dash for nothing."""
+    values = [figure_of(each, name) for each in runs.values()]
+    return points_with_spread(over_seeds(values), len(runs) > 1)
+
+
+def both(runs: BySeed) -> str:
+    """Accuracy, and balanced accuracy beside it."""
+    return f"{figure(runs)} / {figure(runs, 'balanced_accuracy')}" if runs else "–"
+
+
+def gap(ours: dict[int, float], theirs: dict[int, float]) -> str:
+    """Ours less theirs on the same seeds, in points, with its interval of 95 %; without one for a single seed."""
+    seeds = sorted(ours.keys() & theirs.keys())
+    if not seeds:
+        return "–"
+    middle, reach = paired_gap([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds])
+    if reach is None:
+        return f"{100 * middle:+.1f}"
+    return f"{100 * middle:+.1f} ({100 * (middle - reach):+.1f} to {100 * (middle + reach):+.1f})"
+
+
+def accuracy(runs: BySeed) -> dict[int, float]:
+    """The accuracy of each seed."""
+    return {seed: each.accuracy for seed, each in runs.items() if each.accuracy is not None}
+
+
+# The main table.
+
+
+def main_table(path: Path) -> Grid | None:
+    """Accuracy of every method on every dataset; None where nothing was run."""
+    runs = Runs(path)
+    cells = {(method, data): runs.method(data, method) for method in NAMES for data in DATA}
+    shown = [data for data in DATA if any(cells[method, data] for method in NAMES)]
+    lines = [
+        [name, *(figure(cells[method, data]) for data in shown)]
+        for method, name in NAMES.items()
+        if any(cells[method, data] for data in shown)
+    ]
+    if not lines:
+        return None
+    seeds = [f"{data} {seeds_in_words(sorted(cells[MOMENTS, data]))}" for data in shown if cells[MOMENTS, data]]
+    return Grid(["", *shown], lines, caption=f"Seeds of moments: {'; '.join(seeds)}.")
+
+
+def dataset_table(path: Path, dataset: str) -> Grid | None:
+    """Every figure of every method on one dataset; None where nothing was run."""
+    runs = Runs(path)
+    expert = accuracy(runs.method(dataset, EXPERT))
+    lines = []
+    for method, name in NAMES.items():
+        own = runs.method(dataset, method)
+        if own:
+            figures = [figure(own, each) for each in ("accuracy", "balanced_accuracy", "auc", "calibration_error")]
+            against = "" if method == EXPERT else gap(accuracy(own), expert)
+            lines.append([name, *figures, kilobytes(own.values()), seconds(own.values()), str(len(own)), against])
+    head = (
+        "",
+        "accuracy",
+        "balanced",
+        "AUC",
+        "calibration error",
+        "kB a party",
+        "CPU s",
+        "seeds",
+        "less expert voting",
+    )
+    return Grid(head, lines) if lines else None
+
+
+def kilobytes(reports: Iterable[Report]) -> str:
+    """What a party sends, mean over the parties and seeds."""
+    sent = [each.bytes_sent / each.parties / 1_000 for each in reports if each.bytes_sent is not None]
+    return f"{mean(sent):,.1f}" if sent else "–"
+
+
+def seconds(reports: Iterable[Report]) -> str:
+    """CPU seconds of a run."""
+    used = [each.cpu_seconds for each in reports if each.cpu_seconds is not None]
+    return f"{mean(used):,.1f}" if used else "–"
+
+
+# Accuracy against ε.
+
+
+def epsilon_table(results: Path, dataset: str, level: str, folder: Path) -> Grid | None:
+    """Accuracy / balanced accuracy at every ε; None where nothing was run."""
+    runs = Runs(results / "moments-epsilon.jsonl")
+    votes, central = read_lines(results / "moments-votes.jsonl"), read_lines(results / "moments-central.jsonl")
+    columns: dict[str, Callable[[float], str]] = {}
+    for partition, kind in PARTITIONS.items():
+        variants: dict[str, dict[str, Any]] = {"moments": {}}
+        if level == "L1" and knows_shares():
+            variants["moments, class shares public"] = {SHARES: CLASS_SHARES[dataset]}
+        for name, more in variants.items():
+            columns[f"{name}, {kind}"] = moments_at(runs, dataset, level, partition, more)
+    for partition, kind in PARTITIONS.items():
+        columns[f"votes, {kind}"] = votes_at(votes, f"{dataset}-{level}-{kind}")
+        if level == "L2":
+            columns[f"expert votes, {kind}"] = expert_at(runs, dataset, partition)
+    if level == "L2":
+        for inputs, words in (("columns", "columns"), ("features", "φ")):
+            columns[f"central DP-SGD, {words}"] = central_at(central, dataset, inputs)
+    cells = {(name, epsilon): cell(epsilon) for name, cell in columns.items() for epsilon in sorted(CENTRAL_EPSILONS)}
+    shown = [name for name in columns if any(cells[name, epsilon] != "–" for epsilon in CENTRAL_EPSILONS)]
+    if not shown:
+        return None
+    lines = [[f"{epsilon:g}", *(cells[name, epsilon] for name in shown)] for epsilon in sorted(CENTRAL_EPSILONS)]
+    return Grid(["ε", *shown], lines, caption=paper_in_words(dataset, level, folder))
+
+
+def moments_at(runs: Runs, dataset: str, level: str, partition: str, more: dict[str, Any]) -> Callable[[float], str]:
+    """Moments at an ε."""
+
+    def cell(epsilon: float) -> str:
+        common = {"parties": LEVELS[level][dataset], "partition": partition, "level": level, "epsilon": epsilon}
+        return both(runs.method(dataset, MOMENTS, **common, **more))
+
+    return cell
+
+
+def expert_at(runs: Runs, dataset: str, partition: str) -> Callable[[float], str]:
+    """Expert voting with noise at an ε."""
+    more = {key: value for key, value in VOTES.items() if key != "algorithm"}
+
+    def cell(epsilon: float) -> str:
+        common = {"parties": 20, "partition": partition, "level": "L2", "epsilon": epsilon}
+        return both(runs.method(dataset, EXPERT, **common, **more))
+
+    return cell
+
+
+def votes_at(entries: Sequence[Entry], group: str) -> Callable[[float], str]:
+    """Noisy consistent votes at an ε, all draws of all seeds."""
+
+    def cell(epsilon: float) -> str:
+        rows = [row for each in entries if each["group"] == group for row in each["rows"] if row["epsilon"] == epsilon]
+        return entries_in_words([value for row in rows for value in zip(row["accuracy"], row["balanced_accuracy"])])
+
+    return cell
+
+
+def central_at(entries: Sequence[Entry], dataset: str, inputs: str) -> Callable[[float], str]:
+    """Central training at an ε."""
+
+    def cell(epsilon: float) -> str:
+        wanted = {"dataset": dataset, "inputs": inputs, "epsilon": epsilon}
+        own = [each for each in entries if wanted.items() <= each.items()]
+        return entries_in_words([(each["accuracy"], each["balanced_accuracy"]) for each in own])
+
+    return cell
+
+
+def entries_in_words(pairs: Sequence[tuple[float, float]]) -> str:
+    """Accuracy / balanced accuracy, a dash for nothing."""
+    sides = [points_with_spread(over_seeds([pair[side] for pair in pairs]), len(pairs) > 1) for side in (0, 1)]
+    return " / ".join(sides) if pairs else "–"
+
+
+def paper_in_words(dataset: str, level: str, folder: Path) -> str:
+    """The best that FedKT's paper prints beside it, with its ε."""
+    bests = paper_bests(folder)
+    found = [
+        f"{kind} {best.accuracy:g} at ε = {best.epsilon:g} ({best.table}{', a misprint' if best.misprint else ''})"
+        for kind in PARTITIONS.values()
+        for best in bests.get(f"{dataset}-{level}-{kind}", [])
+    ]
+    return f"FedKT's paper prints at best: {distinct(found)}." if found else ""
+
+
+# Heterogeneity, parties and public rows.
+
+
+def spread_table(results: Path, dataset: str) -> Grid | None:
+    """Moments and expert voting where one thing differs from the main table; None where nothing was run."""
+    main, runs = Runs(results / "moments-main.jsonl"), Runs(results / "moments-spread.jsonl")
+    lines = []
+    if runs.seeds:
+        lines.append(["main table", *beside(main.method(dataset, MOMENTS), main.method(dataset, EXPERT))])
+    for name, change in SPREAD:
+        moments, expert = (
+            runs.of(lambda seed, method=method, change=change: changed_setting(dataset, method, seed, change))  # type: ignore[misc]
+            for method in (MOMENTS, EXPERT)
+        )
+        if moments or expert:
+            lines.append([name, *beside(moments, expert)])
+    return Grid(["", "moments", "expert voting", "moments less expert voting"], lines) if lines else None
+
+
+def beside(moments: BySeed, expert: BySeed) -> list[str]:
+    """Both, and their difference."""
+    return [both(moments), both(expert), gap(accuracy(moments), accuracy(expert))]
+
+
+# Rivals.
+
+
+RIVALS = {"bagging": "federated XGBoost, 10 rounds", "fisher": "FedFisher (diagonal), 1 round"}
+
+
+def rivals_table(results: Path) -> Grid | None:
+    """Each rival beside moments on the same splits; None where nothing was run."""
+    main, entries = Runs(results / "moments-main.jsonl"), read_lines(results / "moments-rivals.jsonl")
+    lines = []
+    for rival, dataset in dict.fromkeys((each["rival"], each["dataset"]) for each in entries):
+        own = {each["seed"]: each for each in entries if (each["rival"], each["dataset"]) == (rival, dataset)}
+        found = [each["accuracy"] for each in own.values()]
+        early = [each["after one round"]["accuracy"] for each in own.values() if "after one round" in each]
+        moments = main.method(dataset, MOMENTS)
+        traffic = mean((each["bytes_sent"] + each.get("bytes_received", 0)) / each["parties"] for each in own.values())
+        lines.append(
+            [
+                *(dataset, RIVALS[rival]),
+                points_with_spread(over_seeds(early), len(early) > 1),
+                points_with_spread(over_seeds(found), len(found) > 1),
+                figure({seed: report for seed, report in moments.items() if seed in own}),
+                gap(accuracy(moments), {seed: each["accuracy"] for seed, each in own.items()}),
+                *(f"{traffic / 1_000:,.0f}", kilobytes(moments.values()), str(len(own))),
+            ]
+        )
+    head = ("", "rival", "after one round", "at the end", "moments", "moments less it", "its kB a party", "moments' kB")
+    return Grid([*head, "seeds"], lines) if lines else None
+
+
+# Membership.
+
+
+def attack_table(results: Path, attack: str) -> Grid | None:
+    """AUC, and hits at 1 % false alarms, of one kind of attack; None where nothing was run."""
+    entries = [each for each in read_lines(results / "moments-attack.jsonl") if each["attack"] == attack]
+    groups: dict[tuple[Any, ...], list[Entry]] = {}
+    for each in entries:
+        groups.setdefault((each.get("algorithm"), each["epsilon"], each.get("rows")), []).append(each)
+    lines = []
+    for (algorithm, epsilon, rows), own in groups.items():
+        name = [NAMES[algorithm] if algorithm else "noise at its worst pair"]
+        limit = own[0].get("bound")
+        line = [*name, "–" if epsilon is None else f"{epsilon:g}", *([f"{rows:,}"] if rows else [])]
+        line += [f"{mean(each['auc'] for each in own):.3f}", f"{100 * mean(each['tpr'] for each in own):.1f}"]
+        line += ["–" if limit is None else f"{100 * limit:.1f}"]
+        line += [f"{mean(each['proven'] for each in own):.2f}"] if "proven" in own[0] else []
+        lines.append([*line, str(len(own))])
+    head = ["", "ε", *(["rows"] if attack == "message" else []), "AUC", "TPR at 1 % FPR, %", "(ε, δ) allows, %"]
+    return Grid([*head, *(["ε proven"] if attack == "audit" else []), "seeds"], lines) if lines else None

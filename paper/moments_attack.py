@@ -6,8 +6,8 @@
 
 *model*: the attacker has the final model, candidates with their labels, and data like the parties'. Of 4,000 rows of
 Adult every federation holds a random half, dealt to ten parties; each of 16 federations is attacked in turn and the
-others are its shadow models (Carlini et al.: Membership Inference Attacks From First Principles, 2022, with one variance
-for all rows). Candidates are all 4,000 rows.
+others are its shadow models (Carlini et al.: Membership Inference Attacks From First Principles, 2022, with one
+variance for all rows). Candidates are all 4,000 rows.
 
 *message*: the attacker has the message of a party of 100 or 1,000 rows and as many candidates inside it as outside. Of
 exact sums he takes the leverage φᵀG⁻¹φ, which no row inside can have above 1; of a student how probable it finds the
@@ -39,6 +39,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from fedkt.algorithms.class_sums import packed, sums_of, unpacked
 from fedkt.algorithms.moments import MAP_SEED, noise_for_epsilon
 from fedkt.data import Dataset, load
+from fedkt.errors import ModelError
 from fedkt.federation import seed_for, simulate
 from fedkt.lab.runner import assemble, draw_parties, make_algorithm, make_server
 from fedkt.lab.setting import Setting
@@ -107,16 +108,23 @@ def confidence(pool: Dataset, member: Any, key: Key, shadow: int) -> Any:
     data = replace(pool, X=pool.X[member], y=pool.y[member])
     private = {"level": "L2", "epsilon": key["epsilon"]} if key["epsilon"] is not None else {}
     if private and key["algorithm"] == EXPERT:
-        private |= {name: VOTES[name] for name in ("subsets", "queries")}
+        private |= VOTES
     seed = seed_for(key["seed"], f"federation {shadow}") % 2**31
     setting = Setting(
         DATASET, key["algorithm"], parties=PARTIES, partition="even", seed=seed, soft_final=True, **private
     ).with_defaults()
     parties = assemble(setting, data, draw_parties(setting, data))
     outcome = simulate(make_algorithm(setting, data, PARTIES), parties, make_server(setting, data, diagnostic=False))
-    (found,) = probabilities_of_all(outcome.final.models, pool.X, len(pool.classes))
-    right = np.clip(found[np.arange(len(pool.y)), pool.y], 1e-6, 1 - 1e-6)
+    right = np.clip(of_labels(outcome.final.models, pool.X, pool.y, pool), 1e-6, 1 - 1e-6)
     return np.log(right / (1 - right))
+
+
+def of_labels(models: Sequence[Any], X: Any, y: Any, data: Dataset) -> Any:
+    """How probable the one model finds the label of each row."""
+    (found,) = probabilities_of_all(models, X, len(data.classes))
+    if isinstance(found, str):
+        raise ModelError(found)
+    return found[np.arange(len(y)), y]
 
 
 def lira(logits: Any, inside: Any) -> dict[str, float]:
@@ -166,8 +174,8 @@ def by_student(data: Dataset, own: Any, others: Any, seed: int) -> tuple[Any, An
     party_data = replace(data, X=data.X[own], y=data.y[own], groups=None)
     (party,) = assemble(setting, party_data, draw_parties(setting, party_data))
     bundle = make_algorithm(setting, party_data, 1).party_step(party, None)
-    (found,) = probabilities_of_all(bundle.models, data.X[np.concatenate([own, others])], len(data.classes))
-    right = found[np.arange(2 * len(own)), np.concatenate([data.y[own], data.y[others]])]
+    both = np.concatenate([own, others])
+    right = of_labels(bundle.models, data.X[both], data.y[both], data)
     return right[: len(own)], right[len(own) :]
 
 

@@ -9,13 +9,12 @@ from fedkt.lab.grid import Grid
 from paper.markdown import markdown
 from paper.moments_results import (
     DATA,
-    attack_table,
     dataset_table,
     epsilon_table,
     main_table,
-    rivals_table,
     spread_table,
 )
+from paper.moments_rival_tables import attack_table, rivals_table
 from paper.moments_study import LEVELS, SPREAD_OF
 
 

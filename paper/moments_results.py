@@ -206,11 +206,10 @@ def moments_at(runs: Runs, dataset: str, level: str, partition: str, more: dict[
 
 def expert_at(runs: Runs, dataset: str, partition: str) -> Callable[[float], str]:
     """Expert voting with noise at an ε."""
-    more = {key: value for key, value in VOTES.items() if key != "algorithm"}
 
     def cell(epsilon: float) -> str:
         common = {"parties": 20, "partition": partition, "level": "L2", "epsilon": epsilon}
-        return both(runs.method(dataset, EXPERT, **common, **more))
+        return both(runs.method(dataset, EXPERT, **common, **VOTES))
 
     return cell
 
@@ -220,9 +219,14 @@ def votes_at(entries: Sequence[Entry], group: str) -> Callable[[float], str]:
 
     def cell(epsilon: float) -> str:
         rows = [row for each in entries if each["group"] == group for row in each["rows"] if row["epsilon"] == epsilon]
-        return entries_in_words([value for row in rows for value in zip(row["accuracy"], row["balanced_accuracy"])])
+        return entries_in_words([value for row in rows for value in pairs_of(row)])
 
     return cell
+
+
+def pairs_of(row: Entry) -> Iterable[tuple[float, float]]:
+    """Accuracy and balanced accuracy of each draw of the noise."""
+    return zip(row["accuracy"], row["balanced_accuracy"], strict=True)
 
 
 def central_at(entries: Sequence[Entry], dataset: str, inputs: str) -> Callable[[float], str]:
@@ -275,55 +279,3 @@ def spread_table(results: Path, dataset: str) -> Grid | None:
 def beside(moments: BySeed, expert: BySeed) -> list[str]:
     """Both, and their difference."""
     return [both(moments), both(expert), gap(accuracy(moments), accuracy(expert))]
-
-
-# Rivals.
-
-
-RIVALS = {"bagging": "federated XGBoost, 10 rounds", "fisher": "FedFisher (diagonal), 1 round"}
-
-
-def rivals_table(results: Path) -> Grid | None:
-    """Each rival beside moments on the same splits; None where nothing was run."""
-    main, entries = Runs(results / "moments-main.jsonl"), read_lines(results / "moments-rivals.jsonl")
-    lines = []
-    for rival, dataset in dict.fromkeys((each["rival"], each["dataset"]) for each in entries):
-        own = {each["seed"]: each for each in entries if (each["rival"], each["dataset"]) == (rival, dataset)}
-        found = [each["accuracy"] for each in own.values()]
-        early = [each["after one round"]["accuracy"] for each in own.values() if "after one round" in each]
-        moments = main.method(dataset, MOMENTS)
-        traffic = mean((each["bytes_sent"] + each.get("bytes_received", 0)) / each["parties"] for each in own.values())
-        lines.append(
-            [
-                *(dataset, RIVALS[rival]),
-                points_with_spread(over_seeds(early), len(early) > 1),
-                points_with_spread(over_seeds(found), len(found) > 1),
-                figure({seed: report for seed, report in moments.items() if seed in own}),
-                gap(accuracy(moments), {seed: each["accuracy"] for seed, each in own.items()}),
-                *(f"{traffic / 1_000:,.0f}", kilobytes(moments.values()), str(len(own))),
-            ]
-        )
-    head = ("", "rival", "after one round", "at the end", "moments", "moments less it", "its kB a party", "moments' kB")
-    return Grid([*head, "seeds"], lines) if lines else None
-
-
-# Membership.
-
-
-def attack_table(results: Path, attack: str) -> Grid | None:
-    """AUC, and hits at 1 % false alarms, of one kind of attack; None where nothing was run."""
-    entries = [each for each in read_lines(results / "moments-attack.jsonl") if each["attack"] == attack]
-    groups: dict[tuple[Any, ...], list[Entry]] = {}
-    for each in entries:
-        groups.setdefault((each.get("algorithm"), each["epsilon"], each.get("rows")), []).append(each)
-    lines = []
-    for (algorithm, epsilon, rows), own in groups.items():
-        name = [NAMES[algorithm] if algorithm else "noise at its worst pair"]
-        limit = own[0].get("bound")
-        line = [*name, "–" if epsilon is None else f"{epsilon:g}", *([f"{rows:,}"] if rows else [])]
-        line += [f"{mean(each['auc'] for each in own):.3f}", f"{100 * mean(each['tpr'] for each in own):.1f}"]
-        line += ["–" if limit is None else f"{100 * limit:.1f}"]
-        line += [f"{mean(each['proven'] for each in own):.2f}"] if "proven" in own[0] else []
-        lines.append([*line, str(len(own))])
-    head = ["", "ε", *(["rows"] if attack == "message" else []), "AUC", "TPR at 1 % FPR, %", "(ε, δ) allows, %"]
-    return Grid([*head, *(["ε proven"] if attack == "audit" else []), "seeds"], lines) if lines else None

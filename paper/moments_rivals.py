@@ -5,8 +5,8 @@
 
 *bagging* is federated XGBoost as Flower's FedXgbBagging has it: in each round every party boosts one tree onto the
 global model with its own rows, and the server appends all of them. Trees of depth 6; what all trees of a round may add
-together is in RATES, since fifty trees with a step of their own each would overshoot. RATES were chosen on seeds 210 and
-211, on rows that are no test rows (`--rates` tries them).
+together is in RATES, since fifty trees with a step of their own each would overshoot. RATES were chosen on seeds 210
+and 211, on rows that are no test rows (`--rates` tries them).
 
 *fisher* is FedFisher (Jhunjhunwala, Wang and Joshi: FedFisher: Leveraging Fisher Information for One-Shot Federated
 Learning, AISTATS 2024) with diagonal Fisher information, written anew from the paper's description: parties train from

@@ -5,11 +5,11 @@
     python paper/moments_study.py spread --seeds 300-309 --algorithms fedkt-moments
     python paper/moments_study.py votes --seeds 300-302
 
-`main` is every method on eight tables; `epsilon` is accuracy against ε; `votes` is what noisy votes reach at the same ε,
-with the choices that `private-curve` made on its development seeds; `spread` is heterogeneity, parties and public rows.
-The runs are made in the order of MAIN, EPSILON and SPREAD, the decisive ones first; `--list` says which are missing. A
-finished run is kept at once and never made again, and a command that is started twice shares the work. What this version
-does not know (an algorithm, a level, a package) is left out in words.
+`main` is every method on eight tables; `epsilon` is accuracy against ε; `votes` is what noisy votes reach at the same
+ε, with the choices that `private-curve` made on its development seeds; `spread` is heterogeneity, parties and public
+rows. The runs are made in the order of MAIN, EPSILON and SPREAD, the decisive ones first; `--list` says which are
+missing. A finished run is kept at once and never made again, and a command that is started twice shares the work. What
+this version does not know (an algorithm, a level, a package) is left out in words.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ class Batch:
     datasets: Sequence[str]
     methods: Sequence[str]
     seeds: int = 10
-    common: tuple[tuple[str, Any], ...] = ()
 
 
 MAIN = (
@@ -84,7 +83,7 @@ LEVELS = {
 }
 """The parties, which are those of the paper's private experiments where it has the dataset."""
 CURVE_SEEDS = {"mnist": 3, "svhn": 1}
-VOTES = {"subsets": 25, "queries": 200, "algorithm": EXPERT}
+VOTES = {"subsets": 25, "queries": 200}
 """Of expert voting with noise, as final models are compared with it."""
 
 
@@ -125,8 +124,8 @@ def epsilon_settings(seeds: Sequence[int]) -> Iterator[Setting]:
     for seed, dataset in product(seeds, SPREAD_OF):
         yield setting_of(dataset, MOMENTS, seed, level="L2", epsilon=1.0)
     for epsilon, seed, dataset, partition in product((1.0, 4.0), seeds[:2], SPREAD_OF, ("balanced", "even")):
-        more = {key: value for key, value in VOTES.items() if key != "algorithm"}
-        yield setting_of(dataset, EXPERT, seed, level="L2", epsilon=epsilon, parties=20, partition=partition, **more)
+        common = {"parties": 20, "partition": partition, "level": "L2", "epsilon": epsilon}
+        yield setting_of(dataset, EXPERT, seed, **common, **VOTES)
 
 
 def level_variants(dataset: str, seed: int, common: dict[str, Any]) -> Iterator[Setting]:

@@ -58,7 +58,7 @@ def beyond_chance(ours: Sequence[float], theirs: Sequence[float]) -> int:
 
 
 def paired_gap(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float | None]:
-    """The mean difference of pairs, and how far its interval of 95 % reaches (Student's t); of one pair there is none."""
+    """The mean difference of pairs, and how far its interval of 95 % reaches (Student's t); None of a single pair."""
     gaps = np.subtract(ours, theirs)
     if len(gaps) < 2:
         return float(gaps.mean()), None

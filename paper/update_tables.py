@@ -139,7 +139,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
             ),
         },
         "docs/final-models.md": final_models(),
-        "docs/moments-results.md": moments_parts(ROOT / "paper"),
+        "docs/moments-results.md": {**moments_parts(ROOT / "paper")},
         "docs/decisions/0013-what-a-final-model-learns.md": {
             "hesitant students": rules_table(RESULTS / "hesitant-students.jsonl"),
             "copying": copying_table(RESULTS / "copying.jsonl"),

@@ -7,8 +7,15 @@ import pytest
 
 from fedkt.lab.setting import Setting
 from paper.moments_page import moments_parts
-from paper.moments_results import Runs, attack_table, dataset_table, epsilon_table, gap, main_table, rivals_table
-from paper.moments_results import spread_table
+from paper.moments_results import (
+    Runs,
+    dataset_table,
+    epsilon_table,
+    gap,
+    main_table,
+    spread_table,
+)
+from paper.moments_rival_tables import attack_table, rivals_table
 from paper.moments_study import DISTILLED, EXPERT, MOMENTS, changed_setting, setting_of
 
 FOLDER = Path(__file__).parents[2] / "paper"

@@ -7,15 +7,18 @@ from pathlib import Path
 
 from fedkt.lab.grid import Grid
 from paper.markdown import markdown
+from paper.moments_epsilon import epsilon_picture, epsilon_table
 from paper.moments_results import (
     DATA,
     dataset_table,
-    epsilon_table,
     main_table,
     spread_table,
 )
 from paper.moments_rival_tables import attack_table, rivals_table
 from paper.moments_study import LEVELS, SPREAD_OF
+
+CURVE = "moments-curve.svg"
+"""The picture, beside the page."""
 
 
 def moments_parts(folder: Path) -> dict[str, str]:
@@ -25,6 +28,7 @@ def moments_parts(folder: Path) -> dict[str, str]:
     return {
         "moments main": said(main_table(main), "moments_study.py main"),
         "moments details": headed(((data, dataset_table(main, data)) for data in DATA), "moments_study.py main"),
+        "moments curve": f"![Accuracy against ε]({CURVE})" if epsilon_picture(results, folder) else "",
         "moments epsilon": headed(
             (
                 (f"{data}, level {level}", epsilon_table(results, data, level, folder))

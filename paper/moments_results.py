@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -11,28 +11,21 @@ from fedkt.data import DATASETS
 from fedkt.lab.grid import Grid
 from fedkt.lab.results import over_seeds, read_lines, stored
 from fedkt.lab.setting import Setting, fingerprint
-from fedkt.lab.words import distinct, points_with_spread, seeds_in_words
+from fedkt.lab.words import points_with_spread, seeds_in_words
 from fedkt.report import Report, figure_of
-from paper.moments_central import EPSILONS as CENTRAL_EPSILONS
 from paper.moments_data import register
 from paper.moments_study import (
     AUTO,
     BOOSTED,
-    CLASS_SHARES,
     DISTILLED,
     EXPERT,
     FEDKT,
-    LEVELS,
     MAIN,
     MOMENTS,
-    SHARES,
     SPREAD,
-    VOTES,
     changed_setting,
-    knows_shares,
     setting_of,
 )
-from paper.private_tables import paper_bests
 from paper.quality_results import paired_gap
 
 BySeed = dict[int, Report]
@@ -51,7 +44,6 @@ NAMES = {
 }
 """Of the methods, in the order of the tables."""
 DATA = tuple(dict.fromkeys(dataset for batch in MAIN for dataset in batch.datasets))
-PARTITIONS = {"balanced": "het", "even": "hom"}
 
 
 class Runs:
@@ -163,98 +155,6 @@ def seconds(reports: Iterable[Report]) -> str:
     """CPU seconds of a run."""
     used = [each.cpu_seconds for each in reports if each.cpu_seconds is not None]
     return f"{mean(used):,.1f}" if used else "–"
-
-
-# Accuracy against ε.
-
-
-def epsilon_table(results: Path, dataset: str, level: str, folder: Path) -> Grid | None:
-    """Accuracy / balanced accuracy at every ε; None where nothing was run."""
-    runs = Runs(results / "moments-epsilon.jsonl")
-    votes, central = read_lines(results / "moments-votes.jsonl"), read_lines(results / "moments-central.jsonl")
-    columns: dict[str, Callable[[float], str]] = {}
-    for partition, kind in PARTITIONS.items():
-        variants: dict[str, dict[str, Any]] = {"moments": {}}
-        if level == "L1" and knows_shares():
-            variants["moments, class shares public"] = {SHARES: CLASS_SHARES[dataset]}
-        for name, more in variants.items():
-            columns[f"{name}, {kind}"] = moments_at(runs, dataset, level, partition, more)
-    for partition, kind in PARTITIONS.items():
-        columns[f"votes, {kind}"] = votes_at(votes, f"{dataset}-{level}-{kind}")
-        if level == "L2":
-            columns[f"expert votes, {kind}"] = expert_at(runs, dataset, partition)
-    if level == "L2":
-        for inputs, words in (("columns", "columns"), ("features", "φ")):
-            columns[f"central DP-SGD, {words}"] = central_at(central, dataset, inputs)
-    cells = {(name, epsilon): cell(epsilon) for name, cell in columns.items() for epsilon in sorted(CENTRAL_EPSILONS)}
-    shown = [name for name in columns if any(cells[name, epsilon] != "–" for epsilon in CENTRAL_EPSILONS)]
-    if not shown:
-        return None
-    lines = [[f"{epsilon:g}", *(cells[name, epsilon] for name in shown)] for epsilon in sorted(CENTRAL_EPSILONS)]
-    return Grid(["ε", *shown], lines, caption=paper_in_words(dataset, level, folder))
-
-
-def moments_at(runs: Runs, dataset: str, level: str, partition: str, more: dict[str, Any]) -> Callable[[float], str]:
-    """Moments at an ε."""
-
-    def cell(epsilon: float) -> str:
-        common = {"parties": LEVELS[level][dataset], "partition": partition, "level": level, "epsilon": epsilon}
-        return both(runs.method(dataset, MOMENTS, **common, **more))
-
-    return cell
-
-
-def expert_at(runs: Runs, dataset: str, partition: str) -> Callable[[float], str]:
-    """Expert voting with noise at an ε."""
-
-    def cell(epsilon: float) -> str:
-        common = {"parties": 20, "partition": partition, "level": "L2", "epsilon": epsilon}
-        return both(runs.method(dataset, EXPERT, **common, **VOTES))
-
-    return cell
-
-
-def votes_at(entries: Sequence[Entry], group: str) -> Callable[[float], str]:
-    """Noisy consistent votes at an ε, all draws of all seeds."""
-
-    def cell(epsilon: float) -> str:
-        rows = [row for each in entries if each["group"] == group for row in each["rows"] if row["epsilon"] == epsilon]
-        return entries_in_words([value for row in rows for value in pairs_of(row)])
-
-    return cell
-
-
-def pairs_of(row: Entry) -> Iterable[tuple[float, float]]:
-    """Accuracy and balanced accuracy of each draw of the noise."""
-    return zip(row["accuracy"], row["balanced_accuracy"], strict=True)
-
-
-def central_at(entries: Sequence[Entry], dataset: str, inputs: str) -> Callable[[float], str]:
-    """Central training at an ε."""
-
-    def cell(epsilon: float) -> str:
-        wanted = {"dataset": dataset, "inputs": inputs, "epsilon": epsilon}
-        own = [each for each in entries if wanted.items() <= each.items()]
-        return entries_in_words([(each["accuracy"], each["balanced_accuracy"]) for each in own])
-
-    return cell
-
-
-def entries_in_words(pairs: Sequence[tuple[float, float]]) -> str:
-    """Accuracy / balanced accuracy, a dash for nothing."""
-    sides = [points_with_spread(over_seeds([pair[side] for pair in pairs]), len(pairs) > 1) for side in (0, 1)]
-    return " / ".join(sides) if pairs else "–"
-
-
-def paper_in_words(dataset: str, level: str, folder: Path) -> str:
-    """The best that FedKT's paper prints beside it, with its ε."""
-    bests = paper_bests(folder)
-    found = [
-        f"{kind} {best.accuracy:g} at ε = {best.epsilon:g} ({best.table}{', a misprint' if best.misprint else ''})"
-        for kind in PARTITIONS.values()
-        for best in bests.get(f"{dataset}-{level}-{kind}", [])
-    ]
-    return f"FedKT's paper prints at best: {distinct(found)}." if found else ""
 
 
 # Heterogeneity, parties and public rows.

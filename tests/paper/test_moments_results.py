@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from fedkt.lab.setting import Setting
+from paper.moments_epsilon import epsilon_picture, epsilon_table
 from paper.moments_page import moments_parts
 from paper.moments_results import (
     Runs,
     dataset_table,
-    epsilon_table,
     gap,
     main_table,
     spread_table,
@@ -91,6 +91,7 @@ def test_accuracy_against_epsilon_puts_every_study_in_its_column(tmp_path):
     assert cells["2"] == ["–", "–", "84.5 / 75.0"]
     assert "82 at ε = 7.89 (appendix)" in table.caption
     assert epsilon_table(tmp_path, "mnist", "L2", FOLDER) is None
+    assert epsilon_picture(tmp_path, FOLDER).words == "adult-L2-hom, ε 1: 84.0 %"
 
 
 def test_one_thing_changed_stands_beside_the_main_table(tmp_path):
@@ -126,7 +127,9 @@ def test_an_attack_s_figures_are_means_over_seeds_and_stand_beside_what_the_prom
 def test_what_nobody_has_run_is_said_and_no_cell_is_empty(tmp_path):
     for name in ("epsilon_rows.csv",):
         (tmp_path / name).write_text((FOLDER / name).read_text(encoding="utf-8"), encoding="utf-8")
-    for part in moments_parts(tmp_path).values():
+    parts = moments_parts(tmp_path)
+    assert parts.pop("moments curve") == "", "no picture either"
+    for part in parts.values():
         assert part.startswith("Nobody has run `python paper/moments_")
 
 

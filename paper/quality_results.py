@@ -53,12 +53,16 @@ class Cell:
 
 def beyond_chance(ours: Sequence[float], theirs: Sequence[float]) -> int:
     """The sign of the mean difference of pairs, 0 where its interval of 95 % holds 0."""
+    middle, reach = paired_gap(ours, theirs)
+    return 0 if reach is None or abs(middle) <= reach else int(math.copysign(1, middle))
+
+
+def paired_gap(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float | None]:
+    """The mean difference of pairs, and how far its interval of 95 % reaches (Student's t); None of a single pair."""
     gaps = np.subtract(ours, theirs)
     if len(gaps) < 2:
-        return 0
-    reach = float(t.ppf(0.975, len(gaps) - 1)) * float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
-    mean = float(gaps.mean())
-    return 0 if abs(mean) <= reach else int(math.copysign(1, mean))
+        return float(gaps.mean()), None
+    return float(gaps.mean()), float(t.ppf(0.975, len(gaps) - 1)) * float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
 
 
 def cells_of(path: Path, epsilon: float | None) -> list[Cell]:

@@ -19,6 +19,8 @@ from fedkt.lab.results import read_lines, stored
 from fedkt.system.files import write_atomically
 from paper.comparison import comparison_table, result_in_words, tables_beside, verdicts_in_words
 from paper.markdown import in_bold, markdown, replace_between
+from paper.moments_epsilon import epsilon_picture
+from paper.moments_page import CURVE, moments_parts
 from paper.outcome import ResultTable
 from paper.private_curve import curve_of
 from paper.private_levels import LEVELS
@@ -138,6 +140,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
             ),
         },
         "docs/final-models.md": final_models(),
+        "docs/moments-results.md": {**moments_parts(ROOT / "paper")},
         "docs/decisions/0013-what-a-final-model-learns.md": {
             "hesitant students": rules_table(RESULTS / "hesitant-students.jsonl"),
             "copying": copying_table(RESULTS / "copying.jsonl"),
@@ -173,6 +176,9 @@ def main() -> int:
     if "--check" not in sys.argv:
         accuracy_curves(list(stored(ROUNDS).values())).save(ROOT / "docs" / "svhn-rounds.svg")
         accuracy_by_epsilon(setting_rows(PRIVATE), curve_of(RESULTS)).save(ROOT / "docs" / "private-curve.svg")
+        moments = epsilon_picture(RESULTS, ROOT / "paper")
+        if moments is not None:
+            moments.save(ROOT / "docs" / CURVE)
     print(f"changed: {', '.join(stale)}" if stale else "everything is up to date")
     return 1 if stale and "--check" in sys.argv else 0
 

@@ -1,0 +1,59 @@
+"""The generated parts of `docs/moments-results.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedkt.lab.grid import Grid
+from paper.markdown import markdown
+from paper.moments_epsilon import epsilon_picture, epsilon_table
+from paper.moments_results import (
+    DATA,
+    dataset_table,
+    main_table,
+    spread_table,
+)
+from paper.moments_rival_tables import attack_table, rivals_table
+from paper.moments_study import LEVELS, SPREAD_OF
+
+CURVE = "moments-curve.svg"
+"""The picture, beside the page."""
+
+
+def moments_parts(folder: Path) -> dict[str, str]:
+    """Every part of the page by its marker; a part without runs says so."""
+    results = folder / "results"
+    main = results / "moments-main.jsonl"
+    return {
+        "moments main": said(main_table(main), "moments_study.py main"),
+        "moments details": headed(((data, dataset_table(main, data)) for data in DATA), "moments_study.py main"),
+        "moments curve": f"![Accuracy against ε]({CURVE})" if epsilon_picture(results, folder) else "",
+        "moments epsilon": headed(
+            (
+                (f"{data}, level {level}", epsilon_table(results, data, level, folder))
+                for level, datasets in LEVELS.items()
+                for data in datasets
+            ),
+            "moments_study.py epsilon",
+        ),
+        "moments spread": headed(
+            ((data, spread_table(results, data)) for data in SPREAD_OF), "moments_study.py spread"
+        ),
+        "moments rivals": said(rivals_table(results), "moments_rivals.py bagging"),
+        **{
+            f"moments {attack}": said(attack_table(results, attack), f"moments_attack.py {attack}")
+            for attack in ("model", "message", "audit")
+        },
+    }
+
+
+def said(table: Grid | None, command: str) -> str:
+    """The table, or that there are no runs."""
+    return markdown(table) if table else f"Nobody has run `python paper/{command}` yet: there are no numbers."
+
+
+def headed(tables: Iterable[tuple[str, Grid | None]], command: str) -> str:
+    """Those tables that have runs, each under its heading."""
+    parts = [f"### {name}\n\n{markdown(table)}" for name, table in tables if table]
+    return "\n\n".join(parts) or said(None, command)

@@ -42,6 +42,21 @@ def bundle_in(path, plan):
     return arrival.bundle
 
 
+def sums_told(plan, path):
+    """The numbers in a bundle of sums as the plan's server takes them, in a few figures, and those of a public row."""
+    agreed = plan_in(plan)
+    arrays = bundle_in(path, agreed).arrays
+    (row, *_) = agreed.feature_map(public_rows(agreed, Path(path).parent / "public.csv")[:1])
+    return {
+        "arrays": {
+            name: [str(each.dtype), list(each.shape), round(float(each.astype(np.float64).sum()), 3)]
+            for name, each in arrays.items()
+        },
+        "counts": arrays["moments"][0].tolist(),
+        "features": [float(each) for each in row[:8]],
+    }
+
+
 def public_rows(plan, path):
     """The plan's public rows as numbers."""
     return np.asarray(plan.columns.encode(plan.read_public(path)), dtype=np.float32)
@@ -92,13 +107,13 @@ def arithmetic():
     return hashlib.sha256(weights).hexdigest()[:16]
 
 
-def same_circumstances(file, *, networks):
+def same_circumstances(file, *, rounded):
     """Whether libraries and processor are those noted in a file, with which the files beside it were made.
 
-    With `networks` also whether it rounds alike, which files of 0.1.0 do not say.
+    With `rounded` also whether it rounds alike, which files of 0.1.0 do not say.
     """
     before, now = json.loads(Path(file).read_text(encoding="utf-8")), circumstances()
-    free = {"fedkt": "", "python": "", **({} if networks else {"arithmetic": ""})}
+    free = {"fedkt": "", "python": "", **({} if rounded else {"arithmetic": ""})}
     return {**before, **free} == {**now, **free}
 
 

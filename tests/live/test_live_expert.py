@@ -16,11 +16,11 @@ from fedkt.live.inbox import look
 from fedkt.live.inspection import describe_file
 from fedkt.live.mailbox import file_at
 from fedkt.live.measure import labels_of
-from fedkt.live.party import scale_down
 from fedkt.models.onnx_rules import Limits
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.plan import read_plan
 from fedkt.plan.reading import parse_plan
+from fedkt.plan.voted import scale_down
 from live_federation import NAMES, build, new_plan, party, server
 
 NOISE = ("--mechanism", "laplace", "--gamma", "0.1")
@@ -164,7 +164,7 @@ def repacked(bundle):
         (("--voting", "expert", "--level", "L1", *NOISE), "the noise hides just that.*level L0\\.$"),
         (("--voting", "expert", "--level", "L1"), "the noise hides just that.*level L0\\.$"),
         (("--voting", "expert", "--rows", "east=3"), "not among the parties"),
-        (("--rows", "north=60"), "only expert voting has it tell"),
+        (("--rows", "north=60"), "only expert voting and moments have it tell"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused(tmp_path, more, why):

@@ -124,14 +124,14 @@ sys.path.insert(0, sys.argv[1])
 import test_sandbox
 from fedkt.models import sandbox
 
-popen, line = sandbox.subprocess.Popen, sandbox._Reader.line
+popen, line = sandbox.subprocess.Popen, sandbox.ChildReader.line
 
 def line_and_child(self, seconds):
     head = line(self, seconds)
     print(self._child.pid, flush=True)
     return head
 
-sandbox._Reader.line = line_and_child
+sandbox.ChildReader.line = line_and_child
 sandbox.run_models([test_sandbox.endless()], test_sandbox.ROWS, n_classes=2)
 """
 

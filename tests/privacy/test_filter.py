@@ -12,11 +12,13 @@ from scipy.stats import norm
 
 from fedkt.errors import PrivacyError
 from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Ledger, Release, price_together
-from fedkt.privacy.accountant import gdp, price
+from fedkt.privacy.accountant import gdp, joint, price
 from fedkt.privacy.accountant.together import _of_kind
 from fedkt.privacy.entries import release_from
+from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.ledger import first_run, total_of
 from fedkt.privacy.ledger_file import LedgerFile, Spending
+from fedkt.privacy.price import counts_release
 
 DELTA = 1e-5
 PLAN = "ab" * 32
@@ -141,3 +143,41 @@ def test_a_total_is_that_of_the_filter_and_infinite_with_a_noise_nobody_would_ta
     assert total_of([first, other], DELTA) == pytest.approx(of_mu(mu, DELTA / 2), rel=1e-6)
     strange = replace(first, release=release_from({**first.as_dict(), "mechanism": "gauss"}))
     assert total_of([first, strange], DELTA) == math.inf
+
+
+def test_class_counts_beside_the_votes_of_a_first_run_are_priced_by_the_game():
+    run = [release(Gaussian(20.0)), counts_release(GaussianCounts(60.0), 2)]
+    fixed, first = price_together(run, DELTA), price_together(run, DELTA, adaptive=True, first=2)
+    assert first.epsilon == fixed.epsilon == joint.epsilon(run[0], math.sqrt(2) / 60, DELTA)
+    assert first.accountant == "exact over 2 kinds of release"
+    assert price(run[0], DELTA).epsilon < first.epsilon < of_mu(math.sqrt(2 * 30 / 20.0**2 + 2 / 60.0**2), DELTA)
+    twice = [replace(run[0], queries=15), *run[::-1], replace(run[0], queries=0)]
+    assert price_together(twice, DELTA).epsilon == pytest.approx(
+        joint.epsilon(release(Gaussian(20.0), 45), math.sqrt(2) / 60, DELTA), rel=1e-12
+    )
+
+
+def test_what_follows_a_first_run_with_class_counts_is_added_by_the_rules_that_a_filter_has():
+    run = [release(Gaussian(20.0)), counts_release(GaussianCounts(60.0), 2)]
+    mu = math.sqrt(2 * 31 / 20.0**2 + 2 / 60.0**2)
+    one_more = price_together([*run, release(Gaussian(20.0), 1)], DELTA, adaptive=True, first=2)
+    assert one_more.epsilon == pytest.approx(of_mu(mu, DELTA / 2), rel=1e-6)
+    counted_later = price_together(run, DELTA, adaptive=True, first=1)
+    assert counted_later.epsilon == pytest.approx(of_mu(math.sqrt(2 * 30 / 400 + 2 / 3600), DELTA / 2), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        [release(Gaussian(20.0)), release(Gaussian(10.0))],
+        [release(Gaussian(20.0)), release(Laplace(0.1))],
+        [replace(release(Gaussian(20.0)), classes=3)],
+    ],
+    ids=["two scales", "two noises", "three classes"],
+)
+def test_votes_that_are_no_single_game_of_two_classes_are_not_priced_by_it(votes):
+    counts = counts_release(GaussianCounts(60.0), 2)
+    for adaptive in (False, True):
+        total = price_together([*votes, counts], DELTA, adaptive=adaptive, first=3)
+        assert total.accountants["exact"] == math.inf
+        assert math.isfinite(total.epsilon)

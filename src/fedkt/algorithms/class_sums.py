@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
 from fedkt.models.base import one_thread, take_rows
-from fedkt.models.features.feature_map import LARGEST_ROW, FeatureMap
+from fedkt.models.features.feature_map import LARGEST_ROW, Features
 from fedkt.pooling import Matrix
 from fedkt.votes import Labels
 
@@ -28,6 +28,8 @@ MOST_ROWS = 2.0**53
 """More rows of a class nobody has; larger whole numbers are not all doubles."""
 SLACK = 1e-3
 """What rounding to float32 may cost, as a share of what a bound allows."""
+FAR = 10.0
+"""Standard deviations that noise never has."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class ClassSums:
         return ClassSums(self.moments - other.moments, gram)
 
 
-def sums_of(features: FeatureMap, X: Any, y: Labels, n_classes: int, *, gram: bool) -> ClassSums:
+def sums_of(features: Features, X: Any, y: Labels, n_classes: int, *, gram: bool) -> ClassSums:
     """The sums of these rows; of none, zeros."""
     moments = np.zeros((features.width, n_classes))
     square = np.zeros((features.width, features.width)) if gram else None
@@ -72,7 +74,7 @@ def packed(sums: ClassSums) -> dict[str, NDArray[Any]]:
     return {MOMENTS: sums.moments, GRAM: half}
 
 
-def unpacked(arrays: Mapping[str, NDArray[Any]], features: FeatureMap, n_classes: int) -> ClassSums:
+def unpacked(arrays: Mapping[str, NDArray[Any]], features: Features, n_classes: int) -> ClassSums:
     """The sums in a bundle's arrays, or a ModelError that says which bound they break."""
     width = features.width
     shapes = {MOMENTS: (width, n_classes), GRAM: (width * (width + 1) // 2,)}
@@ -123,4 +125,14 @@ def broken_bound(sums: ClassSums) -> str:
         return "the trace of its Gram matrix does not lie between its rows and twice as many"
     if n and float(np.linalg.eigvalsh(gram)[0]) < -room:
         return "its Gram matrix is not positive semidefinite"
+    return ""
+
+
+def noisy_fault(sums: ClassSums, sigma: float) -> str:
+    """What these noisy sums are that no rows' with this noise can be, but by a chance of one in 10²⁰; else empty."""
+    width, classes = sums.moments.shape
+    rows = max(float(sums.counts.sum()), 0.0) + FAR * sigma * np.sqrt(classes)
+    length = float(np.sqrt((sums.moments**2).sum()))
+    if length > LARGEST_ROW * rows + sigma * (np.sqrt(width * classes) + FAR):
+        return "its sums are longer than its rows and the noise together can make them."
     return ""

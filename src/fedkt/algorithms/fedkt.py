@@ -150,7 +150,7 @@ class FedKT(Algorithm):
         releases = self.releases(public_rows=public_rows, classes=classes, parties=parties)
         if not releases:
             return None
-        # With class counts beside the votes: as a ledger adds up releases of two kinds, a little too much.
+        # With class counts beside the votes: as a ledger adds up what one run fixes together.
         return price_together(releases, delta, adaptive=self.voting.class_counts, first=len(releases))
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:

@@ -5,9 +5,7 @@
 rows, whatever the partition. Without a labelled row at hand, what they would score on rows that they have not seen:
 
 - *Brier score* of a ridge: its mean square error is n − 2 tr WᵀM + tr WᵀGW over n, and the share h of a row's own label
-  in its fit is tr (G/n + λI)⁻¹G / n²; leaving each row out divides by (1 − h)² (Golub, Heath and Wahba 1979). Where
-  noise of variance τ² is in M/n and G is not the rows' own, E tr WᵀZ = Kτ² tr (G + λI)⁻¹ is taken off instead
-  (Mallows 1973).
+  in its fit is tr (G/n + λI)⁻¹G / n²; leaving each row out divides by (1 − h)² (Golub, Heath and Wahba 1979).
 - *Log loss* of any head behind a softmax with one slope a and an offset b for each class: E log Σ exp(a·s + b) needs
   rows but no labels, and public rows will do; E(a·s_y + b_y) needs labels but no rows, being a·tr WᵀM/n + b·shares,
   with what each row adds to its own score taken off. Its least is Platt's calibration on all parties' rows.
@@ -103,12 +101,9 @@ def centred(weights: Matrix) -> Matrix:
 
 def ridge_head(sums: Sums, strength: float) -> tuple[Head, float]:
     """The ridge, and the Brier score that it should have on rows it has not seen."""
-    left, moments, n_classes = system(sums, strength), sums.moments / sums.rows, sums.moments.shape[1]
+    left, moments = system(sums, strength), sums.moments / sums.rows
     weights = np.asarray(np.linalg.solve(left, moments), dtype=np.float64)
     fit, square = float((weights * moments).sum()), float((weights * (sums.gram @ weights)).sum() / sums.rows)
-    if sums.variance:
-        extra = n_classes * sums.variance / sums.rows**2 * float(np.trace(np.linalg.inv(left)))
-        return Head("ridge", centred(weights), fit - extra - _constant(sums, weights)), 1 - 2 * (fit - extra) + square
     own = float(np.trace(np.linalg.solve(left, sums.gram))) / sums.rows**2
     apart = (fit - own) / max(1 - own, FREE)
     brier = (1 - 2 * fit + square) / max(1 - own, FREE) ** 2
@@ -125,19 +120,13 @@ def lda_head(sums: Sums, strength: float) -> Head:
     counts, rows, n_classes = sums.moments[0], sums.rows, sums.moments.shape[1]
     means = sums.moments[1:] / counts
     within = sums.gram[1:, 1:] / rows - (means * sums.shares) @ means.T
-    if sums.variance:
-        # Of public rows and noisy means it may be no covariance at all.
-        values, vectors = np.linalg.eigh(within)
-        within = (vectors * np.maximum(values, 0)) @ vectors.T
     left = within + strength * max(float(np.diag(within).mean()), FREE) * np.eye(len(within))
     directions = np.linalg.solve(left, means)
     weights = centred(np.vstack([np.log(sums.shares) - 0.5 * (means * directions).sum(axis=0), directions]))
-    # A row is part of its own class's mean, and so is the noise on it.
+    # A row is part of its own class's mean.
     freedom = float(np.trace(np.linalg.solve(left, within)))
     others = np.maximum(counts - 1, 1.0)
     extra = freedom / others * (1 + 0.5 / others)
-    if sums.variance:
-        extra = extra + sums.variance / counts**2 * float(np.trace(np.linalg.inv(left)))
     agreement = float((weights * sums.moments).sum()) / rows - (1 - 1 / n_classes) * float(sums.shares @ extra)
     return Head("LDA", weights, agreement)
 
@@ -173,19 +162,22 @@ def solve(sums: Sums, public: Matrix, widths: Sequence[int]) -> CalibratedHead:
     return replace(best, weights=np.vstack([best.weights, rest]))
 
 
-def calibrate(head: Head, sums: Sums, public: Matrix) -> CalibratedHead:
-    """The head with the slope and the offsets that make the parties' labels likeliest; see the top of this file."""
+def calibrate(head: Head, sums: Sums, public: Matrix, weights: Matrix | None = None) -> CalibratedHead:
+    """The head with the slope and the offsets that make the parties' labels likeliest; see the top of this file.
+
+    Where G is that of public rows, each may have a weight; together they are 1.
+    """
     scores = public @ head.weights
     means = sums.moments.sum(axis=1) @ head.weights / sums.rows
-    tilt = np.full(len(scores), 1 / len(scores))
+    tilt = np.full(len(scores), 1 / len(scores)) if weights is None else weights
+    # Where classes hardly overlap no slope would be steep enough; few rows are no reason to be so sure.
+    doubt = 1 / min(sums.rows, 1 / float((tilt**2).sum()))
     if sums.variance:
-        tilt = tilted(scores, means)
+        tilt = tilted(scores, means, tilt)
     else:
         scores = moved(scores, means, head.weights.T @ (sums.gram / sums.rows) @ head.weights - np.outer(means, means))
     unit = float(np.abs(scores).mean()) or 1.0
     scaled, agreement, shares = scores / unit, head.agreement / unit, sums.shares
-    # Where classes hardly overlap no slope would be steep enough; few rows are no reason to be so sure.
-    doubt = 1 / min(sums.rows, len(public))
 
     def loss(parameters: Matrix) -> tuple[float, Matrix]:
         logits = parameters[0] * scaled + parameters[1:]
@@ -219,10 +211,10 @@ def moved(scores: Matrix, means: Matrix, covariance: Matrix) -> Matrix:
     return np.asarray(means + away @ (back @ middle @ back.T))
 
 
-def tilted(scores: Matrix, means: Matrix) -> Matrix:
-    """Weights of rows, summing to 1, under which the mean scores are `means`, as near to equal as can be.
+def tilted(scores: Matrix, means: Matrix, weights: Matrix) -> Matrix:
+    """Weights of rows, summing to 1, under which the mean scores are `means`, as near to these weights as can be.
 
-    The weights exp(θ·s) of least relative entropy: the least of log Σ exp(θ·(s − means)) is where the means agree.
+    The weights w·exp(θ·s) of least relative entropy: the least of log Σ w·exp(θ·(s − means)) is where the means agree.
     """
     away = scores - means
     size = np.maximum(scores.std(axis=0), FREE)
@@ -231,12 +223,12 @@ def tilted(scores: Matrix, means: Matrix) -> Matrix:
     def loss(theta: Matrix) -> tuple[float, Matrix]:
         exponents = scaled @ theta
         top = float(exponents.max())
-        powers = np.exp(exponents - top)
-        return top + float(np.log(powers.mean())), (powers / powers.sum()) @ scaled
+        powers = weights * np.exp(exponents - top)
+        return top + float(np.log(powers.sum())), (powers / powers.sum()) @ scaled
 
     _, theta = _least(loss, np.zeros(scores.shape[1]), [(-STEEPEST_TILT, STEEPEST_TILT)] * scores.shape[1])
     exponents = scaled @ theta
-    powers = np.exp(exponents - exponents.max())
+    powers = weights * np.exp(exponents - exponents.max())
     return np.asarray(powers / powers.sum())
 
 

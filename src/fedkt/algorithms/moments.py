@@ -21,21 +21,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fedkt.algorithms.card import Card, Traffic
-from fedkt.algorithms.class_sums import MOMENTS, ClassSums, packed, sums_of, unpacked
+from fedkt.algorithms.class_sums import GRAM, MOMENTS, ClassSums, broken_moments, noisy_fault, packed, sums_of, unpacked
 from fedkt.algorithms.final import final_lesson
 from fedkt.algorithms.heads import CalibratedHead, Sums, solve
+from fedkt.algorithms.noisy_heads import solve_noisy
 from fedkt.algorithms.party_head import PartyHead
 from fedkt.algorithms.party_total import MOST, PartyTotal
-from fedkt.algorithms.received_sums import Received, note_parties
+from fedkt.algorithms.received_sums import Heard, Received, note_parties
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.algorithms.voting.lost import note_absent_classes
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server, Side
-from fedkt.models.base import FittedModel, one_thread, take_rows, within
+from fedkt.models.base import FittedModel, Image, one_thread, take_rows, within
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.ensemble import fit_to_rows
-from fedkt.models.features.feature_map import FeatureMap
+from fedkt.models.features.feature_map import FeatureMap, Features
 from fedkt.models.features.images import image_map
 from fedkt.models.features.tables import table_map
 from fedkt.models.features.whitened import whitened_map
@@ -61,6 +62,7 @@ class Moments(Algorithm):
     `smallest_class` is how many rows of a class a party needs at level L0 for its sum of them to be sent.
     `class_shares` are those of the classes where everybody knows them, from a census, say: level L1 then has more to
     say of all else.
+    `features` is the map that everybody has agreed on; without one everybody makes it of the public rows.
     """
 
     name = "fedkt-moments"
@@ -76,6 +78,7 @@ class Moments(Algorithm):
         noise: Noise | None = None,
         smallest_class: int = SMALLEST_CLASS,
         class_shares: Sequence[float] | None = None,
+        features: Features | None = None,
     ) -> None:
         self.model = model
         self.final = final
@@ -83,6 +86,7 @@ class Moments(Algorithm):
         self.noise = noise
         self.smallest_class = smallest_class
         self.class_shares = class_shares
+        self.features = features
 
     def with_noise(self, noise: Noise) -> Self:
         """The same with another noise."""
@@ -127,14 +131,25 @@ class Moments(Algorithm):
 
     # The party's half.
 
-    def feature_map(self, side: Side) -> FeatureMap:
-        """φ, as the public rows have it."""
+    def feature_map(self, side: Side) -> Features:
+        """φ, as agreed, or as the public rows have it."""
+        return self.map_of(side.public, side.image) if self.features is None else self.features
+
+    def map_of(self, public: Any, image: Image | None) -> FeatureMap:
+        """φ, made of the public rows."""
         private = self.level != "L0"
         if self.level == "L1":
-            return whitened_map(side.public, side.image, seed=MAP_SEED, width=MOST)
-        if side.image is not None:
-            return image_map(side.public, side.image, seed=MAP_SEED, private=private)
-        return table_map(side.public, seed=MAP_SEED, private=private)
+            return whitened_map(public, image, seed=MAP_SEED, width=MOST)
+        if image is not None:
+            return image_map(public, image, seed=MAP_SEED, private=private)
+        return table_map(public, seed=MAP_SEED, private=private)
+
+    def array_shapes(self, width: int, n_classes: int) -> dict[str, tuple[int, ...]]:
+        """The arrays that a party sends, by name."""
+        shapes: dict[str, tuple[int, ...]] = {MOMENTS: (width, n_classes)}
+        if self.level == "L0":
+            shapes[GRAM] = (width * (width + 1) // 2,)
+        return shapes
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Parties with the same public rows have the same map, which is made once."""
@@ -149,7 +164,7 @@ class Moments(Algorithm):
     ) -> list[Bundle]:
         """The sums of every party's rows."""
         self.check()
-        maps: dict[int, FeatureMap] = {}
+        maps: dict[int, Features] = {}
         done, sent = progress_counter(progress, len(parties)), []
         for party in parties:
             features = maps.get(id(party.public)) or maps.setdefault(id(party.public), self.feature_map(party))
@@ -157,7 +172,7 @@ class Moments(Algorithm):
             done(1)
         return sent
 
-    def message(self, party: Party, features: FeatureMap) -> Bundle:
+    def message(self, party: Party, features: Features) -> Bundle:
         """What one party sends."""
         n_classes = len(party.classes)
 
@@ -197,23 +212,46 @@ class Moments(Algorithm):
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model: the head of all sums, or a model that has learned what it says."""
+        return self.train_final(server, self.hear(server, bundles))
+
+    def hear(self, server: Server, bundles: Sequence[Bundle]) -> Heard:
+        """The sums that may be some rows'; who sent others is named and left out.
+
+        At level L1 that is for the server's own eyes: no party that keeps to the rules is ever told of, whatever its
+        rows.
+        """
         self.check()
+        features = self.feature_map(server)
+        found, silent = [], {}
+        for bundle in bundles:
+            try:
+                found.append((bundle, self.sums_in(bundle, features)))
+            except ModelError as reason:
+                silent[bundle.sender] = f"Party {bundle.sender!r} does not count, because {reason}"
+                if self.level != "L1":
+                    server.diary.say(silent[bundle.sender])
+        server.diary.vote.silent |= silent
+        noise = self.noise.variance if isinstance(self.noise, GaussianSums) else 0.0
+        senders, sums = tuple(bundle for bundle, _ in found), tuple(each for _, each in found)
+        return Heard(features, Received(senders, sums, noise), silent, server.parties or len(bundles))
+
+    def train_final(self, server: Server, heard: Heard) -> Bundle:
+        """The final model of these sums."""
+        if not heard.received.sums:
+            raise ModelError("No party sent sums that can be used; there is nothing to solve a head from.")
         with one_thread():
-            features = self.feature_map(server)
-            public = features(server.public)
+            public = heard.features(server.public)
             make = self.head_of_parties if self.level == "L1" else self.head_of_rows
-            model, labelled = make(server, bundles, features, public)
+            model, labelled = make(server, heard, public)
             server.diary.vote.labels = [(None, labelled.labels)]
             note_absent_classes(server, labelled.labels)
             if self.final is not None:
                 model = final_lesson(self, server, labelled).fit()
             return Bundle("server", server.classes, (model,))
 
-    def head_of_rows(
-        self, server: Server, bundles: Sequence[Bundle], features: FeatureMap, public: Matrix
-    ) -> tuple[FittedModel, LabelledRows]:
+    def head_of_rows(self, server: Server, heard: Heard, public: Matrix) -> tuple[FittedModel, LabelledRows]:
         """The head of all rows' sums, and what it says of the public rows."""
-        received = self.receive(server, bundles, features)
+        received, features = heard.received, heard.features
         present = received.classes_present()
         head = self.solve(received.over(present, public), features, public)
         note_parties(server, received, public)
@@ -228,44 +266,39 @@ class Moments(Algorithm):
         shares = None if self.class_shares is None else tuple(self.class_shares)
         return PartyTotal(self.noise, parties, classes, shares)
 
-    def head_of_parties(
-        self, server: Server, bundles: Sequence[Bundle], features: FeatureMap, public: Matrix
-    ) -> tuple[FittedModel, LabelledRows]:
+    def head_of_parties(self, server: Server, heard: Heard, public: Matrix) -> tuple[FittedModel, LabelledRows]:
         """The head of one noisy total, to which every party adds little, and what it says of the public rows."""
-        total = self.total(len(server.classes), server.parties or len(bundles))
-        head = PartyHead(total, total.mean(server, bundles, features), features, public)
+        total = self.total(len(server.classes), heard.parties)
+        mean = total.mean(server, [each.moments for each in heard.received.sums], public)
+        head = PartyHead(total, mean, heard.features, public)
         return head.model(), head.labelled()
 
-    def receive(self, server: Server, bundles: Sequence[Bundle], features: FeatureMap) -> Received:
-        """The sums that may be some rows'; who sent others is named and left out."""
-        found = []
-        for bundle in bundles:
-            try:
-                found.append((bundle, self.sums_in(bundle, features)))
-            except ModelError as reason:
-                note = f"Party {bundle.sender!r} does not count, because {reason}"
-                server.diary.say(note)
-                server.diary.vote.silent[bundle.sender] = note
-        if not found:
-            raise ModelError("No party sent sums that can be used; there is nothing to solve a head from.")
-        noise = self.noise.variance if isinstance(self.noise, GaussianSums) else 0.0
-        return Received(tuple(bundle for bundle, _ in found), tuple(sums for _, sums in found), noise)
-
-    def sums_in(self, bundle: Bundle, features: FeatureMap) -> ClassSums:
+    def sums_in(self, bundle: Bundle, features: Features) -> ClassSums:
         """The sums in a bundle, noisy ones in units of one."""
         n_classes = len(bundle.classes)
-        if not isinstance(self.noise, GaussianSums):
+        if self.level == "L0":
             return unpacked(bundle.arrays, features, n_classes)
-        noisy = bundle.arrays.get(MOMENTS)
-        shape = (features.width, n_classes)
-        if set(bundle.arrays) != {MOMENTS} or noisy is None or noisy.shape != shape or noisy.dtype.kind != "i":
-            raise ModelError(f"it did not send whole numbers of the shape {shape} as {MOMENTS!r}, and nothing else.")
-        return ClassSums(noisy * self.noise.step)
+        found, shape = bundle.arrays.get(MOMENTS), (features.width, n_classes)
+        words, kinds = ("whole numbers", "i") if self.level == "L2" else ("numbers", "fi")
+        if set(bundle.arrays) != {MOMENTS} or found is None or found.shape != shape or found.dtype.kind not in kinds:
+            raise ModelError(f"it did not send {words} of the shape {shape} as {MOMENTS!r}, and nothing else.")
+        if self.level == "L2":
+            assert isinstance(self.noise, GaussianSums)
+            sums = ClassSums(found * self.noise.step)
+            fault = noisy_fault(sums, self.noise.sigma)
+        else:
+            sums = ClassSums(np.asarray(found, dtype=np.float64))
+            fault = broken_moments(sums.moments)
+        if fault:
+            raise ModelError(fault)
+        return sums
 
-    def solve(self, sums: Sums, features: FeatureMap, public: Matrix) -> CalibratedHead:
+    def solve(self, sums: Sums, features: Features, public: Matrix) -> CalibratedHead:
         """The head of these sums; of one class it is a constant."""
         if sums.moments.shape[1] == 1:
             return CalibratedHead("constant", np.zeros_like(sums.moments), np.zeros(1), 0.0)
+        if sums.variance:
+            return solve_noisy(sums, public)
         return solve(sums, public, [*features.prefixes, features.width])
 
     def final_model(self, server: Server) -> Any:
@@ -273,7 +306,7 @@ class Moments(Algorithm):
         return fit_to_rows(as_estimator(self.final), server.public, server.image)
 
 
-def fitted_head(features: FeatureMap, head: CalibratedHead, present: Labels) -> FittedModel:
+def fitted_head(features: Features, head: CalibratedHead, present: Labels) -> FittedModel:
     """The head as a model of the agreed classes."""
     if len(present) == 1:
         return FittedModel(None, present, features.n_features)
@@ -301,6 +334,7 @@ CARD = Card(
     title="FedKT, moments",
     summary="one message, sums of public features by class",
     make=Moments,
+    fixed=frozenset({"features"}),
     traffic=Traffic("n·D·(K + D/2)", lambda s, r: 1, one_way=True),
     colour="sky",
     marker="P",

@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 
 from fedkt.algorithms.heads import CalibratedHead, Head, Sums, calibrate, centred
-from fedkt.algorithms.party_total import PartyTotal, whitened
+from fedkt.algorithms.party_total import PartyTotal, scales, whitened
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.models.base import FittedModel
-from fedkt.models.features.feature_map import FeatureMap
+from fedkt.models.features.feature_map import Features
 from fedkt.models.reading import Reading
 from fedkt.pooling import Matrix, factors_to
 
@@ -31,7 +31,7 @@ class PartyHead:
 
     total: PartyTotal
     mean: Matrix
-    features: FeatureMap
+    features: Features
     public: Matrix
     """φ of the public rows."""
 
@@ -39,7 +39,7 @@ class PartyHead:
     def rows(self) -> Matrix:
         """The public rows' whitened features that are looked at."""
         width = self.total.directions(self.features.width - 1)
-        return np.asarray(whitened(self.public.T, self.features, width).T)
+        return np.asarray(whitened(self.public.T, self.public, width).T)
 
     @cached_property
     def shares(self) -> Matrix:
@@ -98,7 +98,8 @@ class PartyHead:
         head, n_classes = self.calibrated, self.total.classes
         weights = np.zeros((self.features.width, n_classes))
         weights[: len(head.weights)] = head.weights
-        weights[1:] *= self.features.limit
+        width = len(head.weights) - 1
+        weights[1 : 1 + width] *= scales(self.public, width)[:, None]
         reading = None if self.factors is None else Reading(factors=self.factors)
         estimator = FeatureHead(self.features, weights, head.offsets)
         return FittedModel(estimator, np.arange(n_classes), self.features.n_features, reading)

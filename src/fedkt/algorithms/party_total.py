@@ -28,12 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.algorithms.class_sums import MOMENTS, broken_moments
 from fedkt.algorithms.heads import centred
-from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Server
-from fedkt.models.features.feature_map import FeatureMap
 from fedkt.pooling import Matrix
 from fedkt.privacy import Release
 from fedkt.privacy.price import party_sums_release
@@ -47,6 +44,8 @@ LOUD = 1 / 3
 """Beyond the fewest, so many directions that the noise is no longer than this part of the longest total."""
 DROWNED = 1 / 2
 """From here on there is little but noise in the total."""
+FLAT = 1e-6
+"""A feature of smaller public deviation is none."""
 ROUNDING = 2.0**-40
 """By so much a table stays under 1 in length, so that no rounding of a total lifts two of them above Δ."""
 
@@ -104,39 +103,34 @@ class PartyTotal:
             return np.zeros_like(numbers)
         return numbers * (1 - ROUNDING) / max(length, self.longest)
 
-    def mean(self, server: Server, bundles: Sequence[Bundle], features: FeatureMap) -> Matrix:
-        """The mean table of all parties, with noise, released through the server's ledger."""
-        width = self.directions(features.width - 1)
+    def mean(self, server: Server, sums: Sequence[Matrix], public: Matrix) -> Matrix:
+        """The mean table of all parties, with noise, released through the server's ledger.
+
+        `sums` are by class, of the parties that sent some which rows can have; each other party is a table of zeros.
+        """
+        width = self.directions(public.shape[1] - 1)
         shape = (width + (self.class_shares is None), self.classes)
 
         def add_up() -> Matrix:
             total = np.zeros(shape)
-            for bundle in bundles:
-                total += self.table(whitened(self.sums_in(server, bundle, features), features, width))
+            for moments in sums:
+                total += self.table(whitened(moments, public, width))
             return total
 
         noisy = server.ledger.release_sums(
             add_up, self.release, shape=shape, rng=server.noise_rng(self.release.stream), noise_seed=server.noise_seed
         )
-        return centred(np.asarray(noisy, dtype=np.float64) * (self.noise.step * self.longest / self.parties))
-
-    def sums_in(self, server: Server, bundle: Bundle, features: FeatureMap) -> Matrix:
-        """The sums in a bundle; zeros, which count as nothing, in place of what no rows have."""
-        found, shape = bundle.arrays.get(MOMENTS), (features.width, self.classes)
-        reason = f"it did not send numbers of the shape {shape} as {MOMENTS!r}, and nothing else."
-        if set(bundle.arrays) == {MOMENTS} and found is not None and found.shape == shape and found.dtype.kind in "fiu":
-            moments = np.asarray(found, dtype=np.float64)
-            reason = broken_moments(moments)
-            if not reason:
-                return moments
-        # For the server's own eyes: no party that keeps to the rules is ever told of here, whatever its rows.
-        server.diary.vote.silent[bundle.sender] = f"Party {bundle.sender!r} counts as nothing, because {reason}"
-        return np.zeros(shape)
+        return centred(np.asarray(noisy * (self.noise.step * self.longest / self.parties), dtype=np.float64))
 
 
-def whitened(moments: Matrix, features: FeatureMap, width: int) -> Matrix:
+def whitened(moments: Matrix, public: Matrix, width: int) -> Matrix:
     """The sums of the constant and of so many features, these in units of their public deviation."""
-    return np.vstack([moments[:1], moments[1 : 1 + width] * features.limit])
+    return np.vstack([moments[:1], moments[1 : 1 + width] * scales(public, width)[:, None]])
+
+
+def scales(public: Matrix, width: int) -> Matrix:
+    """By what so many features have a deviation of 1 over the public rows."""
+    return np.asarray(1 / np.maximum(public[:, 1 : 1 + width].std(axis=0), FLAT))
 
 
 def shares_in_order(shares: Mapping[Any, float], classes: Sequence[Any]) -> tuple[float, ...]:

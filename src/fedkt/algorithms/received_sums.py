@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from fedkt.algorithms.class_sums import ClassSums
 from fedkt.algorithms.heads import Sums, plain_labels
+from fedkt.algorithms.noisy_heads import distance
 from fedkt.algorithms.voting.weights import note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError
 from fedkt.federation import Server
+from fedkt.models.features.feature_map import Features
 from fedkt.pooling import Matrix
 from fedkt.votes import Labels
 
@@ -23,7 +26,7 @@ PLAIN = 1e-2
 STRONG = 0.1
 """From this share of changed labels on a party's influence is told in words."""
 MOST_NAMES = 3
-SKEWED = 0.05
+SKEWED = 0.02
 """From this distance between public and parties' rows on, as a share of how far rows are from each other, a warning."""
 
 
@@ -59,6 +62,24 @@ class Received:
     def over(self, present: Labels, public: Matrix) -> Sums:
         """The total over these classes, with the Gram matrix of public rows where none was sent."""
         return as_sums(self.total, self.variance, present, public)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What came of the parties' bundles: the sums that count, and who was left out."""
+
+    features: Features
+    """The map that was summed up."""
+    received: Received
+    silent: Mapping[str, str]
+    """Each party whose sums cannot be some rows', and why."""
+    parties: int
+    """How many were agreed on, whether they count or not."""
+
+    @property
+    def bundles(self) -> list[Bundle]:
+        """The bundles of those that count."""
+        return list(self.received.senders)
 
 
 def as_sums(total: ClassSums, variance: float, present: Labels, public: Matrix) -> Sums:
@@ -98,15 +119,11 @@ def note_parties(server: Server, received: Received, public: Matrix) -> None:
 
 def note_skew(server: Server, received: Received, public: Matrix) -> None:
     """Say where public rows do not resemble the parties', whose place they take in G; the noise is taken off."""
-    total = received.total
-    rows = max(float(total.counts.sum()), 1.0)
-    gap = total.moments[1:].sum(axis=1) / rows - public[:, 1:].mean(axis=0)
-    spread = float(public[:, 1:].var(axis=0).sum())
-    noise = len(gap) * total.moments.shape[1] * received.variance / rows**2 + spread * (1 / len(public) + 1 / rows)
-    distance = (float(gap @ gap) - noise) / max(spread, 1e-12)
-    if distance > SKEWED:
+    apart = distance(received.over(received.classes_present(), public), public)
+    if apart > SKEWED:
         server.diary.say(
-            f"The public rows do not resemble the parties' rows: their mean features differ by {distance:.0%} of how "
-            "far rows are from each other. With noise on the sums the head leans on public rows, and may be far worse "
-            "for it: take public rows with the class shares of the parties', or level L0."
+            f"The public rows do not resemble the parties' rows: their mean features differ by {apart:.0%} of how far "
+            "rows are from each other. With noise on the sums the head leans on public rows. They were weighed to have "
+            "about the class shares of the parties, but the head may still be far worse: take public rows with these "
+            "class shares, or level L0."
         )

@@ -6,13 +6,15 @@
     │                    model, kind and shape besides of arrays
     ├── manifest.sig     64 bytes, Ed25519 over manifest.json; optional
     ├── models/0.onnx …  one per student
-    └── arrays/0.bin …   weights, for methods that average them: little-endian numbers, nothing else
+    └── arrays/0.bin …   sums, where a plan says moments; weights, for methods that average them: little-endian numbers,
+                         nothing else
 
 There is no field for votes or anything else computed from a party's rows but what it trained, and the class counts
-where a plan says expert voting; a claim at level L2 tells nothing about the party but what it has spent. An array could
-hold anything, so who unpacks says which are expected, and FedKT's server expects none. Received bytes are distrusted in
-this order: sizes, number of members, names, manifest, signature, plan, classes, party, and only then the members: each
-is unpacked once, its digest is checked, then what it holds. Nothing is built before it is checked.
+where a plan says expert voting, or sums of its rows' features where it says moments; a claim at level L2 tells nothing
+about the party but what it has spent. An array could hold anything, so who unpacks says which are expected: FedKT's
+server none, or those sums. Received bytes are distrusted in this order: sizes, number of members, names, manifest,
+signature, plan, classes, party, and only then the members: each is unpacked once, its digest is checked, then what it
+holds. Nothing is built before it is checked.
 """
 
 from __future__ import annotations

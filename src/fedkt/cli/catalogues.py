@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from fedkt.algorithms import ALGORITHMS
-from fedkt.algorithms.voting import VOTINGS, algorithm_name, make_voting, usual_voting
+from fedkt.algorithms.voting import algorithm_name, make_voting, usual_voting
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.models.catalogue import MODELS
+from fedkt.plan.methods import method_choices
 from fedkt.privacy.ledger import LEVELS
 from fedkt.privacy.mechanisms import NOISES, parameters
 
@@ -55,5 +56,5 @@ LISTS: dict[str, Callable[[], str]] = {
     "noises": lambda: either(NOISES),
     "noise": lambda: either(f"{name}:{','.join(parameters(name)).upper()}" for name in NOISES),
     "partitions": lambda: either(PARTITIONERS),
-    "votings": lambda: ". ".join(f"{name}: {each.choice}" for name, each in VOTINGS.items()),
+    "votings": lambda: ". ".join(f"{name}: {choice}" for name, choice in method_choices().items()),
 }

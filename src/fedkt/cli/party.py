@@ -160,8 +160,9 @@ def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
         return
     issue = "" if sent.issue is None else f", issue {sent.issue}"
     aside = "" if sent.aside is None else f" ({sent.aside:,} more laid aside)"
+    what = plural(sent.students, "student") if sent.students else "sums of features"
     lines = [
-        f"{sent.path}: {plural(sent.students, 'student')} from {plural(sent.rows, 'row')}{aside}, "
+        f"{sent.path}: {what} from {plural(sent.rows, 'row')}{aside}, "
         f"{sent.bytes:,} bytes, {'signed' if sent.signed else 'not signed'}{issue}, plan {sent.plan[:12]}."
     ]
     if sent.epsilon is not None and sent.total_epsilon is not None and sent.releases is not None:
@@ -171,10 +172,11 @@ def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:
             f"{plural(sent.releases, 'release')} in the ledger so far."
         )
     counts = ""
-    if agreed.voting_rule.class_counts:
+    if agreed.method.tells_counts:
         noisy = " with noise" if agreed.level == "L2" else ", as they are"
         counts = f" It also tells how many of your rows have each label{noisy}."
-    lines.append(f"Send this one file to the server. Your rows, your teachers and their votes stay here.{counts}")
+    stays = "Your rows, your teachers and their votes stay here." if sent.students else "Your rows stay here."
+    lines.append(f"Send this one file to the server. {stays}{counts}")
     if sent.aside is not None:
         lines.append(
             f"--evaluate holds for a final model that is made from this bundle (SHA-256 {sent.sha256[:12]}…): an "

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def noise_choice(
-    options: NoiseOptions | PrivacyOptions, *, calibrated: bool
+    options: NoiseOptions | PrivacyOptions, *, calibrated: bool, counts: bool = False
 ) -> tuple[str | None, tuple[tuple[str, float], ...]]:
     """The mechanism and its scale that were given, by `--noise` or by the flags that came before it.
 
-    Where a scale is `calibrated`, the name of the mechanism may stand alone.
+    Where a scale is `calibrated`, the name of the mechanism may stand alone. `counts` also knows the noises of counts
+    and sums that are released themselves.
     """
     from fedkt.cli.privacy.words import mechanism_of
     from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
@@ -36,7 +37,7 @@ def noise_choice(
         )
     if calibrated and options.noise in NOISES:
         return options.noise, ()
-    noise = parse_noise(options.noise)
+    noise = parse_noise(options.noise, counts=counts)
     scale_names = dict.fromkeys(name for each in NOISES for name in parameters(each))
     # In the order of the flags, in which plans and stored results have them.
     return noise.name, tuple((name, noise.scale[name]) for name in scale_names if name in noise.scale)

@@ -52,24 +52,12 @@ def judge(plan: Plan, data: bytes, name: str, limits: Limits) -> Arrival:
         # Whoever lists arrivals names the file.
         why = str(reason).removeprefix(f"Bundle in {name} is refused: ").removeprefix(f"Bundle in {name}: ")
         return Arrival(name, claimed_sender(data, name, limits), why, bytes=len(data), sha256=digest)
-    fault = claim_fault(plan, bundle.claim) or count_fault(plan, bundle)
-    if len(bundle.models) != plan.partitions:
-        # Fewer students agree more easily: a party that sends one of two would vote on every row.
-        count = "1 student" if len(bundle.models) == 1 else f"{len(bundle.models)} students"
-        fault = f"it holds {count}, but {plan.partitions} were agreed on (partitions)."
+    fault = claim_fault(plan, bundle.claim) or plan.method.bundle_fault(plan, bundle)
     if fault:
         return Arrival(name, bundle.sender, fault, bytes=len(data), sha256=digest)
     bundle = replace(bundle, calibrated=plan.calibrated(bundle.sender))
     issue = bundle.issue if bundle.signed else 0
     return Arrival(name, bundle.sender, "", bundle, len(data), digest, identity=bundle.identity, issue=issue)
-
-
-def count_fault(plan: Plan, bundle: Bundle) -> str:
-    """Why a party's class counts are not believed, or nothing where they are."""
-    most, rows = plan.most_rows(bundle.sender), sum(bundle.counts or ())
-    if most is not None and rows > most:
-        return f"it says that its party has {rows} rows, more than the {most} agreed on in the plan."
-    return ""
 
 
 def claimed_sender(data: bytes, source: str, limits: Limits) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.bundle import Bundle
 from fedkt.bundle.manifest import Claim
 from fedkt.errors import FedKTError
 from fedkt.plan import Plan
-from fedkt.privacy import Price, make_noise
+from fedkt.privacy import Price, Release, make_noise
+from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.privacy.statement import rounded_up
 
 SLACK = 1e-6
@@ -26,24 +26,29 @@ def claim_for(plan: Plan) -> Claim:
 
 def claim_of(price: Price) -> Claim:
     """What the releases of one party's run promise at their price."""
-    votes = [release for release in price.releases if release.noise.for_votes]
-    beside = [release for release in price.releases if not release.noise.for_votes]
-    assert all(release == votes[0] for release in votes), "every partition is asked the same"
+    main, beside = main_releases(price.releases)
+    assert all(release == main[0] for release in main), "every partition is asked the same"
     return Claim(
-        mechanism=votes[0].noise.name,
-        scale=dict(votes[0].noise.scale),
-        queries=votes[0].queries,
-        partitions=len(votes),
-        voters=votes[0].voters,
-        classes=votes[0].classes,
+        mechanism=main[0].noise.name,
+        scale=dict(main[0].noise.scale),
+        queries=main[0].queries,
+        partitions=len(main),
+        voters=main[0].voters,
+        classes=main[0].classes,
         epsilon=price.epsilon,
         delta=price.delta,
         unit="record",
-        adjacency=votes[0].adjacency,
+        adjacency=main[0].adjacency,
         total_epsilon=price.epsilon,
         releases=len(price.releases),
         count_sigma=beside[0].noise.spread if beside else None,
     )
+
+
+def main_releases(releases: Sequence[Release]) -> tuple[list[Release], list[Release]]:
+    """What a party's run is about, that is votes or sums of features, and the class counts released beside them."""
+    beside = [each for each in releases if isinstance(each.noise, GaussianCounts) and not each.noise.for_votes]
+    return [each for each in releases if each not in beside], beside
 
 
 def claim_fault(plan: Plan, claim: Claim | None) -> str:
@@ -54,14 +59,14 @@ def claim_fault(plan: Plan, claim: Claim | None) -> str:
     if claim is None:
         return "it makes no privacy claim, which every bundle has at level L2."
     try:
-        same_noise = make_noise(claim.mechanism, claim.scale) == privacy.noise
+        same_noise = make_noise(claim.mechanism, claim.scale, counts=True) == privacy.noise
     except FedKTError as reason:
         return f"its privacy claim names an impossible noise: {reason}"
-    k = number_of_queries(privacy.queries, plan.public.rows)
+    main, _ = main_releases(plan.releases)
     for what, claimed, expected in (
         ("noise", f"{claim.mechanism} {claim.scale}", None if same_noise else f"{privacy.mechanism} {privacy.scale}"),
-        ("queries", claim.queries, k),
-        ("partitions", claim.partitions, plan.partitions),
+        ("queries", claim.queries, main[0].queries),
+        ("partitions", claim.partitions, len(main)),
         ("classes", claim.classes, len(plan.classes)),
         ("delta", claim.delta, privacy.delta),
         ("adjacency", claim.adjacency, privacy.adjacency),

@@ -56,10 +56,10 @@ def gather(
 
 
 def limits_for(plan: Plan, limits: Limits | None = None) -> Limits:
-    """What one party may send and take: the agreed number of models, in an even share of what all may take."""
-    share = (limits or Limits()).share_of(len(plan.names))
-    models = min(share.models, plan.partitions)
-    manifest_bytes = min(share.manifest_bytes, manifest_room(plan.classes, models, 0))
+    """What one party may send and take: what was agreed on, in an even share of what all may take."""
+    share, expected = (limits or Limits()).share_of(len(plan.names)), plan.expected
+    models = share.models if expected.max_models is None else min(share.models, expected.max_models)
+    manifest_bytes = min(share.manifest_bytes, manifest_room(plan.classes, models, len(expected.arrays or {})))
     return replace(share, models=models, manifest_bytes=manifest_bytes)
 
 

@@ -15,6 +15,7 @@ from fedkt.live.final_card import FinalCard, parse_card
 from fedkt.live.final_file import MAX_SIGNATURE_BYTES, check_final_graph, check_signature, signature_name
 from fedkt.live.inbox import limits_for
 from fedkt.live.mailbox import Mailbox
+from fedkt.live.sums_words import sums_in_words
 from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
 from fedkt.plan import Plan
 from fedkt.system.files import printable_name
@@ -80,6 +81,9 @@ def describe_bundle(data: bytes, name: str, place: str, plan: Plan | None) -> di
         facts |= {"accepted": not verdict, "verdict": verdict or "the server would count it"}
     if manifest.counts is not None:
         facts["counts"] = manifest.counts
+    sums = sums_in_words(manifest, archive, place)
+    if sums:
+        facts |= {"kind": "bundle of sums", "sums": sums}
     facts["models"] = [
         {
             "name": entry.name,

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from fedkt.data.values import plural
 from fedkt.live.final_card import MAX_CARD_TEXT
 from fedkt.plan import Plan
-from fedkt.plan.text import models_in_words
 from fedkt.quality import Quality, verdicts
 from fedkt.quality.words import threshold_advice
 from fedkt.report import Report, protects_parties
@@ -77,14 +76,16 @@ def how_it_was_made(plan: Plan, report: Report, absent: Sequence[str]) -> list[s
     voters = [name for name in plan.names if name not in absent]
     silent = f"; without a vote: {code_names(absent)}" if absent else ""
     releases = "the server" if protects_parties(plan.level) else "each party"
-    private = [f"Noisy labels: {report.privacy_statement['queries']}, released by {releases}"]
+    noisy = "Noisy sums" if plan.expected.arrays else f"Noisy labels: {report.privacy_statement['queries']}"
+    private = [f"{noisy}, released by {releases}"]
     return bullets(
         [
-            f"Method: FedKT, one round, level {plan.level}, {code(plan.voting)} voting: {plan.voting_rule.server_rule}",
-            f"Assumed: {plan.voting_rule.assumption}",
+            f"Method: FedKT, one round, level {plan.level}, {code(plan.voting)}"
+            f"{plan.method.called.removeprefix(plan.voting)}: {plan.method.server_rule}",
+            f"Assumed: {plan.method.assumption}",
             f"Parties: {report.parties} of {len(plan.names)}: {code_names(voters)}{silent}",
-            f"Model families: {escape(models_in_words(plan))}",
-            f"Final model: {plan.models.final or plan.models.default}",
+            f"Model families: {escape(plan.method.models_words(plan))}",
+            f"Final model: {plan.method.final_name(plan)}",
             f"Public rows: {plan.public.rows:,}, without labels, SHA-256 {plan.public.sha256}",
             *(private if report.epsilon is not None else []),
             f"Plan: {plan.digest}",

@@ -38,6 +38,7 @@ class SentBundle:
     party: str
     plan: str
     students: int
+    """0 where sums were sent."""
     rows: int
     """Those that were learned from."""
     bytes: int
@@ -79,7 +80,9 @@ def run_party(
     progress: Progress | None = None,
     tell: Callable[[SentBundle], None] | None = None,
 ) -> SentBundle:
-    """Train this party's students and put its bundle into the outbox; the working folder goes once `tell` is through.
+    """Train this party's students, or add up its sums, and put its bundle into the outbox.
+
+    The working folder goes once `tell` is through.
 
     Of two signed bundles the larger `issue` counts: by default one more than that of the bundle in the outbox.
 
@@ -96,6 +99,7 @@ def run_party(
     outbox.check_writable(bundle_name(name))
     aside = RowsAside(aside_path(plan, name, data), hold_out)
     rows = plan.columns.encode(plan.read_public(public))
+    plan.method.try_on(plan, rows)
     diary = Diary()
     records = read_records(plan, name, data, identity, diary, share=hold_out)
     digest = data_digest(data, identity, hold_out)
@@ -110,7 +114,7 @@ def run_party(
         shelf = Shelf(folder, rows, plan.expected, diary)
         finished = count_finished(shelf, plan.partitions)
         party = make_party(plan, name, records, shelf, seeds, ledger=account, jobs=jobs, progress=progress)
-        bundle = train_students(plan, party, folder)
+        bundle = make_bundle(plan, party, folder)
         packing = partial(pack, check_rows=rows, key=key, claim=claim)
         packed = send(outbox, bundle, packing, key=key, issue=issue, resumed=seeds.resumed, diary=diary)
         sent = describe_sent(party, bundle, packed, outbox.where(bundle_name(name)), claim, ledger)
@@ -163,18 +167,12 @@ def make_party(
     )
 
 
-def train_students(plan: Plan, party: Party, folder: Path) -> Bundle:
+def make_bundle(plan: Plan, party: Party, folder: Path) -> Bundle:
     """The party's step of the algorithm, as it is sent under this plan."""
     with rows_in(folder / ROWS):
         bundle = plan.algorithm().party_step(party, None)
-    return replace(bundle, plan=plan.digest, counts=scale_down(bundle.counts, plan.most_rows(party.name)))
-
-
-def scale_down(counts: tuple[int, ...] | None, most: int | None) -> tuple[int, ...] | None:
-    """Counts scaled down to what a party may tell: noise may have made them more, and what noise gave costs nothing."""
-    if counts is None or most is None or sum(counts) <= most:
-        return counts
-    return tuple(each * most // sum(counts) for each in counts)
+    # What noise has given may be scaled down at no cost.
+    return plan.method.within_rows(plan, replace(bundle, plan=plan.digest))
 
 
 def describe_sent(

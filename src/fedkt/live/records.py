@@ -30,10 +30,10 @@ def check_identity(plan: Plan, column: str | None, *, share: float | None = None
     """Refuse a column that cannot tell records apart, by the plan alone; `share` is that of the rows laid aside."""
     if column is None:
         return
-    if plan.level != "L2" and share is None:
+    if not (plan.level == "L2" and plan.method.cuts_rows) and share is None:
         raise ConfigurationError(
             "Records have identities at level L2, where subsets are cut by them, and where rows are laid aside "
-            f"(--hold-out); this plan has level {plan.level}. Leave --id out."
+            f"(--hold-out); this plan has level {plan.level} and {plan.method.called}. Leave --id out."
         )
     learned = column in {each.name for each in plan.columns.columns}
     if learned or column == plan.columns.label:
@@ -81,23 +81,23 @@ def read_records(
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
     table = plan.columns.read(data)
-    ids = identities_of(table, identity) if plan.level == "L2" or share is not None else None
+    cut = plan.level == "L2" and plan.method.cuts_rows
+    ids = identities_of(table, identity) if cut or share is not None else None
     records = Records(plan.columns.encode(table), plan.columns.labels(table, plan.classes), ids)
     if share is not None:
         records = records.lay_aside(share, aside_key(plan.digest, name))
         note_aside(diary, data, records)
     y, most = records.y, plan.most_rows(name)
     # With noise a party's size must not decide whether it sends: there what it tells is scaled down.
-    if most is not None and len(y) > most and plan.voting_rule.class_counts and plan.level != "L2":
+    if most is not None and len(y) > most and plan.method.tells_counts and plan.level != "L2":
         raise DataError(
             f"{data} has {len(y)} rows, but the plan lets {name!r} tell of at most {most} (rows): the server would "
             "not believe the bundle. Agree on a new plan. Nothing was trained."
         )
     if most is not None and len(y) > most:
-        what = "class counts" if plan.voting_rule.class_counts else "student's claims"
         diary.say(
-            f"{data} has {len(y)} rows, and the plan gives {name!r} the word of {most} at most: its {what} are scaled "
-            "down to them."
+            f"{data} has {len(y)} rows, and the plan gives {name!r} the word of {most} at most: its "
+            f"{plan.method.scaled} are scaled down to them."
         )
     unused = [column for column in plan.columns.unused(table) if column != identity]
     if unused:
@@ -107,8 +107,8 @@ def read_records(
         diary.say(f"No row of {data} is labelled {', '.join(absent[:20])}; the other parties may know it.")
     for note in plan.columns.unseen_notes(table):
         diary.say(note)
-    if plan.level == "L2":
-        check_records(plan.algorithm().adjacency, ids, name)
+    if cut and plan.privacy is not None:
+        check_records(plan.privacy.adjacency, ids, name)
         note_identities(diary, plan, data, records.ids, y, column=identity)
     return records
 
@@ -168,7 +168,7 @@ def note_identities(
         diary.say(
             f"{plural(shared, 'row')} of {data} share their {what} with others: they stay in one subset, and the noise "
             "on the votes protects them together."
-            + (" The class counts protect each of them alone." if plan.voting_rule.class_counts else "")
+            + (" The class counts protect each of them alone." if plan.method.tells_counts else "")
         )
 
 

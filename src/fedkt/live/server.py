@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
-from fedkt.algorithms.voting import StudentAnswers
 from fedkt.bundle import Bundle
 from fedkt.bundle.signing import SigningKey
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
@@ -120,16 +122,20 @@ def server_seed(plan: Plan) -> int:
 def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int, ledger: Path | None) -> VoteOutcome:
     """The vote of the parties' students and the model that learned from it; at level L1 paid for before it counts."""
     algorithm, noted = plan.algorithm(), len(server.diary.notes)
-    answers = algorithm.student_answers(server, bundles)
-    silent, voting = answers.silent, answers.bundles
+    if isinstance(algorithm, FedKT):
+        answers = algorithm.student_answers(server, bundles)
+        silent, voting, conclude = answers.silent, answers.bundles, partial(algorithm.train_final, answers=answers)
+    else:
+        heard = algorithm.hear(server, bundles)
+        silent, voting, conclude = dict(heard.silent), heard.bundles, partial(algorithm.train_final, heard=heard)
     # Where a vote is paid for, whoever cannot vote is out before.
     if len(voting) < needed:
         raise BundleError(not_running(silent, len(voting), needed))
     noise = None if ledger is None else open_noise(ledger, plan, voting)
-    trained = train_final(algorithm, server, answers, noise)
+    trained = train_final(conclude, server, noise)
     price = server.ledger.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(server.ledger) if plan.level == "L1" else largest_total(voting)) or (None, None)
-    counts = plan.voting_rule.class_counts
+    counts = plan.expected.counts or (plan.level == "L0" and plan.method.tells_counts)
     promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=counts)
     width, classes = server.public.shape[1], len(plan.classes)
     try:
@@ -168,10 +174,10 @@ def report_of(
         vote.promise,
         replace(log, notes=notes),
         notes=(*vote_cautions(plan, vote.price, len(vote.voting)), *reruns(server.ledger)),
-        alarms=label_alarms(plan.level, vote.price),
+        alarms=(*label_alarms(plan.level, vote.price), *useless_sums(plan, server)),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
-        model=plan.models.final or plan.models.default,
+        model=plan.method.final_name(plan),
         parties=len(vote.voting),
         partitions=plan.partitions,
         subsets=plan.subsets,
@@ -186,13 +192,25 @@ def report_of(
     )
 
 
-def train_final(algorithm: FedKT, server: Server, answers: StudentAnswers, noise: NoiseFile | None) -> Any:
-    """The trained final model; at level L1 with kept noise, whose labels are held before anything learns them."""
+def useless_sums(plan: Plan, server: Server) -> tuple[str, ...]:
+    """That what was solved from the parties' sums tells no classes apart, where sums were sent and it does not."""
+    if not plan.expected.arrays:
+        return ()
+    found = np.unique(np.concatenate([labels for _, labels in server.diary.vote.labels]))
+    if len(found) > 1:
+        return ()
+    why = "the noise hides what the sums know" if plan.privacy is not None else "the sums tell classes hardly apart"
+    more = "More rows, or a larger epsilon," if plan.privacy is not None else "Expert voting"
+    return (f"It names {str(plan.classes[found[0]])!r} for every public row: {why}. {more} may help.",)
+
+
+def train_final(conclude: Callable[[Server], Bundle], server: Server, noise: NoiseFile | None) -> Any:
+    """The trained final model; at level L1 with kept noise, whose output is held before anything learns from it."""
     if noise is None:
-        return algorithm.train_final(server, answers).models[0]
+        return conclude(server).models[0]
     server.ledger.hold = lambda _, digest: noise.hold(digest)
     try:
-        return algorithm.train_final(replace(server, noise_seed=noise.seed), answers).models[0]
+        return conclude(replace(server, noise_seed=noise.seed)).models[0]
     except PrivacyError:
         noise.forget()
         raise

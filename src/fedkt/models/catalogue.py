@@ -24,6 +24,7 @@ MODELS: dict[str, Family] = {
         plain.LOGISTIC,
         plain.SVM,
         plain.NAIVE_BAYES,
+        features.LINEAR,
         networks.MLP,
         networks.CNN,
     )
@@ -64,7 +65,7 @@ def family_of(estimator: Any) -> Family:
     if kind.__name__ == "Pipeline":
         last = family_of(estimator.steps[-1][1])
         # What stands before the classifier belongs into its graph; and a pipeline trains a network without our code.
-        return UNKNOWN if last.network else replace(last, trees=None, graph=None, export=None)
+        return UNKNOWN if last.network else replace(last, fit_to_public=None, trees=None, graph=None, export=None)
     families = {name: family for family in (*MODELS.values(), *OTHERS, *SOLVED) for name in family.classes}
     origins = (
         family

@@ -1,4 +1,4 @@
-"""What goes into a received graph and what comes out: rows of the agreed width, labels of the agreed classes."""
+"""What goes into a received graph and what comes out: rows of the agreed width, agreed labels or features."""
 
 from __future__ import annotations
 
@@ -11,21 +11,37 @@ from fedkt.errors import ModelError
 
 def check_ends(graph: Any, n_features: int) -> None:
     """One input `rows`, and a first output `label`."""
-    if len(graph.input) != 1 or not graph.output:
-        raise ModelError(f"the graph has {len(graph.input)} inputs and {len(graph.output)} outputs, not one of each.")
-    rows, label = graph.input[0], graph.output[0]
-    if rows.name != "rows" or label.name != "label":
-        raise ModelError(f"the graph goes from {rows.name!r} to {label.name!r}, not from 'rows' to 'label'.")
-    source, target = rows.type.tensor_type, label.type.tensor_type
-    if source.elem_type != 1:
-        raise ModelError("the graph's input 'rows' is not float32.")
-    _check_shape("input 'rows'", source, n_features)
+    target = _first_output(graph, n_features, "label").type.tensor_type
     if target.elem_type != 7:
         raise ModelError("the graph's output 'label' is not int64.")
     if len(target.shape.dim) != 1 or target.shape.dim[0].HasField("dim_value"):
         raise ModelError("the graph's output 'label' is not one label per row.")
+
+
+def check_feature_ends(graph: Any, n_features: int, width: int) -> None:
+    """One input `rows`, and one output `features`, so many float32 numbers for each row."""
+    kind = _first_output(graph, n_features, "features").type.tensor_type
+    if len(graph.output) != 1:
+        raise ModelError(f"the graph has {len(graph.output)} outputs, not one.")
+    if kind.elem_type != 1:
+        raise ModelError("the graph's output 'features' is not float32.")
+    _check_shape("output 'features'", kind, width)
+
+
+def _first_output(graph: Any, n_features: int, name: str) -> Any:
+    """The first output of this name, of a graph with one input `rows` of the agreed width."""
+    if len(graph.input) != 1 or not graph.output:
+        raise ModelError(f"the graph has {len(graph.input)} inputs and {len(graph.output)} outputs, not one of each.")
+    rows, first = graph.input[0], graph.output[0]
+    if rows.name != "rows" or first.name != name:
+        raise ModelError(f"the graph goes from {rows.name!r} to {first.name!r}, not from 'rows' to {name!r}.")
+    source = rows.type.tensor_type
+    if source.elem_type != 1:
+        raise ModelError("the graph's input 'rows' is not float32.")
+    _check_shape("input 'rows'", source, n_features)
     if any(each.name == "rows" for each in graph.initializer):
         raise ModelError("the graph overwrites its input 'rows'.")
+    return first
 
 
 def check_probability(output: Any, n_classes: int) -> None:

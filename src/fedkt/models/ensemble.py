@@ -105,12 +105,9 @@ def known_family(model: Any) -> Family:
 
 
 def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:
-    """A network that knows whether rows are images, and normalises by the public rows; others as they are."""
-    if not is_neural(estimator):
-        return estimator
-    from fedkt.models.neural.ensemble import network_for_rows
-
-    return network_for_rows(estimator, public, image)
+    """The estimator with what its family takes from public rows: a network knows their scale and shape, say."""
+    adapt = family_of(estimator).fit_to_public
+    return estimator if adapt is None else adapt(estimator, public, image)
 
 
 def group_tasks(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:

@@ -17,7 +17,7 @@ from fedkt.models.exchange import (
     graph_bytes,
     label_differences,
     model_name,
-    run_with_probabilities,
+    run_graph,
     to_onnx,
 )
 from fedkt.models.graphs import LibraryFailure, library_code
@@ -39,7 +39,7 @@ def to_final_onnx(model: FittedModel, *, n_features: int, n_classes: int, check_
                 model.estimator, labels, n_features, double=double, n_classes=n_classes, reading=model.reading
             )
             data = check_graph(graph, n_features=n_features, n_classes=n_classes, soft=True).data
-            label, probability = run_with_probabilities(data, rows, n_classes)
+            label, probability = run_graph(model, data, rows, n_classes)
             with library_code():
                 native = model.predict_proba(rows, n_classes)
         except (ModelError, LibraryFailure):

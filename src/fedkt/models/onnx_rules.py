@@ -9,11 +9,12 @@ what was parsed: bytes that another reader would take for something else do not 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedkt.errors import ModelError
-from fedkt.models.end_rules import check_ends, check_labels, check_probability
+from fedkt.models.end_rules import check_ends, check_feature_ends, check_labels, check_probability
 from fedkt.models.onnx_walk import walk
 from fedkt.models.tree_rules import check_trees
 from fedkt.models.window_rules import WINDOWS, check_window
@@ -34,6 +35,12 @@ OPERATORS = frozenset(_ALLOWED.split())
 
 Convolutions can be that by padding, which rules bound, or by many channels, which need as many stored weights.
 """
+_OF_FEATURES = """
+    Abs Add Clip Concat Conv Cos Div Erf Exp Flatten Gather Identity Log MatMul Mul Neg ReduceMean ReduceSum Relu
+    Reshape Sigmoid Softmax Sqrt Sub Sum Tanh Transpose ai.onnx.ml.Imputer
+"""
+FEATURE_OPERATORS = frozenset(_OF_FEATURES.split())
+"""What a feature map may be made of: none makes whole numbers of decimals, which could then decide shapes or places."""
 
 # FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE of TensorProto.DataType, and the bytes of one element.
 ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 6: 4, 7: 8, 9: 1, 11: 8}
@@ -121,13 +128,39 @@ def check_graph(
 
     A graph that breaks a rule is a ModelError that says which.
     """
-    bounds = limits or Limits()
+
+    def check(graph: Any, bounds: Limits) -> bool:
+        return _check_classifier(graph, n_features, n_classes, bounds, soft=soft)
+
+    return _checked(data, limits or Limits(), check)
+
+
+def check_feature_graph(data: bytes, *, n_features: int, width: int, limits: Limits | None = None) -> bytes:
+    """The graph of a feature map to run, from `rows` to `features`.
+
+    Only float32 numbers are in it that rows decide about: whether it runs, what shapes its tables have, and so about
+    how long it takes, hang on no row.
+    """
+
+    def check(graph: Any, bounds: Limits) -> bool:
+        check_feature_ends(graph, n_features, width)
+        _check_body(graph, n_features, bounds, FEATURE_OPERATORS)
+        return False
+
+    return _checked(data, limits or Limits(), check).data
+
+
+def _checked(data: bytes, bounds: Limits, check: Callable[[Any, Limits], bool]) -> SafeGraph:
+    """The graph, written anew, if it keeps to the rules of every graph and to those of `check`."""
     if len(data) > bounds.member_bytes:
         raise ModelError(f"the model has {len(data)} bytes; at most {bounds.member_bytes} are read.")
     try:
         walk(data, max_fields=bounds.fields, max_elements=bounds.elements, max_modes=bounds.tree_nodes)
         model = _parse(data)
-        gives_probabilities = _check_parts(model, n_features, n_classes, bounds, soft=soft)
+        if not 3 <= model.ir_version <= 13:
+            raise ModelError(f"the model has ONNX version {model.ir_version}; versions 3 to 13 are known.")
+        _check_opsets(model)
+        gives_probabilities = check(model.graph, bounds)
         return SafeGraph(_write(model), gives_probabilities)
     except ModelError:
         raise
@@ -147,24 +180,27 @@ def _write(model: Any) -> bytes:
     return data
 
 
-def _check_parts(model: Any, n_features: int, n_classes: int, bounds: Limits, *, soft: bool) -> bool:
+def _check_classifier(graph: Any, n_features: int, n_classes: int, bounds: Limits, *, soft: bool) -> bool:
     """Whether the graph gives probabilities too."""
-    if not 3 <= model.ir_version <= 13:
-        raise ModelError(f"the model has ONNX version {model.ir_version}; versions 3 to 13 are known.")
-    _check_opsets(model)
-    graph = model.graph
     gives_probabilities = soft and len(graph.output) == 2
     check_ends(graph, n_features)
     if gives_probabilities:
         check_probability(graph.output[1], n_classes)
     elif len(graph.output) != 1:
         raise ModelError(f"the graph has {len(graph.output)} outputs, not one.")
+    _check_body(graph, n_features, bounds, OPERATORS)
+    check_labels(graph, n_classes)
+    return gives_probabilities
+
+
+def _check_body(graph: Any, n_features: int, bounds: Limits, operators: frozenset[str]) -> None:
+    """What lies between the ends of a graph."""
     if len(graph.node) > bounds.nodes:
         raise ModelError(f"the graph has {len(graph.node)} nodes; at most {bounds.nodes} are run.")
     elements = sum(_check_tensor(each, bounds) for each in graph.initializer)
     table = {"rows"}
     for node in graph.node:
-        elements += _check_node(node, bounds)
+        elements += _check_node(node, bounds, operators)
         if node.op_type == "TreeEnsembleClassifier":
             widest = check_trees(node, bounds.tree_nodes, bounds.tree_depth)
             if table.intersection(node.input) and widest >= n_features:
@@ -173,8 +209,6 @@ def _check_parts(model: Any, n_features: int, n_classes: int, bounds: Limits, *,
             table.update(node.output)
     if elements > bounds.elements:
         raise ModelError(f"the graph holds {elements} numbers; at most {bounds.elements} are read.")
-    check_labels(graph, n_classes)
-    return gives_probabilities
 
 
 def _parse(data: bytes) -> Any:
@@ -223,11 +257,11 @@ def _check_tensor(tensor: Any, bounds: Limits) -> int:
     return elements
 
 
-def _check_node(node: Any, bounds: Limits) -> int:
+def _check_node(node: Any, bounds: Limits, operators: frozenset[str]) -> int:
     """The numbers in a node's attributes, if operator and attributes are allowed."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     operator = f"{domain}.{node.op_type}" if domain else node.op_type
-    if operator not in OPERATORS:
+    if operator not in operators:
         raise ModelError(f"the graph uses the operator {operator[:60]!r}, which is not on the list of allowed ones.")
     names = [each.name for each in node.attribute]
     if len(set(names)) != len(names):

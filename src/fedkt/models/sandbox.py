@@ -38,7 +38,7 @@ START_SECONDS = 60.0
 LINE_BYTES = 4_096
 
 
-class _ChildEnd(Exception):
+class ChildEnd(Exception):
     """The child says no more; the message is the reason."""
 
 
@@ -73,7 +73,7 @@ def ask_models(
     if not models:
         return answers
     with ExitStack() as resources:
-        where = [resources.enter_context(_hand_over(each)) for each in ([table.data], models)]
+        where = [resources.enter_context(hand_over(each)) for each in ([table.data], models)]
         request = {
             "parent": os.getpid(),
             "rows": where[0],
@@ -85,13 +85,13 @@ def ask_models(
             "cpu": bounds.cpu_seconds,
             "budget": bounds.party_cpu_seconds,
         }
-        child = resources.enter_context(_child([each for each in where if isinstance(each, int)]))
+        child = resources.enter_context(child_process([each for each in where if isinstance(each, int)]))
         resources.enter_context(memory_hidden())
         try:
             for answer in _read_answers(child, request, len(table), n_classes, bounds):
                 free = free_labels is not None and free_labels[len(answers)]
                 answers.append(answer if free else _one_answer(answer))
-        except _ChildEnd as end:
+        except ChildEnd as end:
             first = f"the model was stopped: {end}"
             answers += [
                 first if place == len(answers) else "not run: a model before it was stopped"
@@ -101,7 +101,7 @@ def ask_models(
 
 
 @contextmanager
-def _hand_over(parts: Sequence[bytes | memoryview]) -> Iterator[int | str]:
+def hand_over(parts: Sequence[bytes | memoryview]) -> Iterator[int | str]:
     """Where the child finds the data: a descriptor that it inherits, or where there is no such thing a path."""
     descriptor = _memory_file()
     if descriptor is not None:
@@ -139,7 +139,7 @@ def _seal(descriptor: int) -> None:
 
 
 @contextmanager
-def _child(descriptors: Sequence[int]) -> Iterator[subprocess.Popen[bytes]]:
+def child_process(descriptors: Sequence[int]) -> Iterator[subprocess.Popen[bytes]]:
     """The child process, which waits for a request; gone at the end."""
     places = {_package_folder(name) for name in ("numpy", "onnxruntime")}
     environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "HOME": os.devnull}
@@ -178,21 +178,15 @@ def _read_answers(
     child: subprocess.Popen[bytes], request: dict[str, Any], n_rows: int, n_classes: int, bounds: Limits
 ) -> Iterator[FullAnswer]:
     """One answer after the other; every byte the child sends is taken for hostile."""
-    assert child.stdin is not None
-    try:
-        child.stdin.write(json.dumps(request).encode() + b"\n")
-        child.stdin.close()
-    except OSError as reason:
-        raise _ChildEnd("the child process did not start.") from reason
-    reader = _Reader(child, bounds)
-    reader.line(START_SECONDS)
+    reader = ChildReader(child, bounds)
+    reader.ask(request)
     for soft in request["classes"]:
         head = reader.line(bounds.wall_seconds)
         if "reason" in head:
-            yield _plain_text(head["reason"])
+            yield plain_text(head["reason"])
             continue
         if head.get("rows") != n_rows:
-            raise _ChildEnd("the child answered about other rows.")
+            raise ChildEnd("the child answered about other rows.")
         labels = np.frombuffer(reader.take(n_rows * 8, bounds.wall_seconds), dtype="<i8").astype(np.int64)
         raw = reader.take(n_rows * n_classes * 4, bounds.wall_seconds) if soft else b""
         outside = np.flatnonzero((labels < 0) | (labels >= n_classes))
@@ -212,11 +206,12 @@ def _one_answer(answer: FullAnswer) -> FullAnswer:
     return contradiction(answer[0], answer[1]) or answer
 
 
-def _plain_text(reason: object) -> str:
+def plain_text(reason: object) -> str:
+    """What a child says, in printable letters and not too many of them."""
     return "".join(each if each.isprintable() else " " for each in str(reason)[:400])
 
 
-class _Reader:
+class ChildReader:
     """Bytes from the child, under a deadline."""
 
     def __init__(self, child: subprocess.Popen[bytes], bounds: Limits) -> None:
@@ -229,11 +224,22 @@ class _Reader:
         self._selector = selectors.DefaultSelector()
         self._selector.register(child.stdout, selectors.EVENT_READ)
 
+    def ask(self, request: dict[str, Any]) -> None:
+        """Send the child its request, and wait until its walls stand."""
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps(request).encode() + b"\n")
+            self._child.stdin.close()
+        except OSError as reason:
+            raise ChildEnd("the child process did not start.") from reason
+        self.line(START_SECONDS)
+
     def line(self, seconds: float) -> dict[str, Any]:
+        """The next line, which is a JSON object."""
         deadline = time.monotonic() + seconds
         while (end := self._buffer.find(b"\n")) < 0:
             if len(self._buffer) > LINE_BYTES:
-                raise _ChildEnd("the child did not keep to its protocol.")
+                raise ChildEnd("the child did not keep to its protocol.")
             self._more(deadline, seconds)
         raw = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
@@ -242,10 +248,11 @@ class _Reader:
         except ValueError:
             head = None
         if not isinstance(head, dict):
-            raise _ChildEnd("the child did not keep to its protocol.")
+            raise ChildEnd("the child did not keep to its protocol.")
         return head
 
     def take(self, size: int, seconds: float) -> bytes:
+        """The next so many bytes."""
         deadline = time.monotonic() + seconds
         while len(self._buffer) < size:
             self._more(deadline, seconds)
@@ -256,11 +263,11 @@ class _Reader:
     def _more(self, deadline: float, seconds: float) -> None:
         if not self._selector.select(max(0.0, min(deadline, self._end) - time.monotonic())):
             if self._end < deadline:
-                raise _ChildEnd(f"it and those before it ran for more than {self._seconds:g} seconds together.")
-            raise _ChildEnd(f"it ran for more than {seconds:g} seconds.")
+                raise ChildEnd(f"it and those before it ran for more than {self._seconds:g} seconds together.")
+            raise ChildEnd(f"it ran for more than {seconds:g} seconds.")
         chunk = os.read(self._file.fileno(), 1 << 20)
         if not chunk:
-            raise _ChildEnd(self._why())
+            raise ChildEnd(self._why())
         self._buffer += chunk
 
     def _why(self) -> str:

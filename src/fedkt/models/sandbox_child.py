@@ -3,7 +3,8 @@
 It is started as a file, `python -I sandbox_child.py`, so that importing the package costs nothing here. It reads one
 line of JSON from its standard input, which says where the rows and the models are, raises its walls, and answers on its
 standard output: one line that says which walls stand, and per model one line of JSON, the labels as little-endian int64
-and, where the request names a number of classes for it, the probabilities as float32.
+and, where the request names a number of classes for it, the probabilities as float32. Where the request names a width
+of features instead, there is one model, which is asked about each row by itself, and answers with float32 features.
 """
 
 from __future__ import annotations
@@ -98,12 +99,42 @@ def serve_models() -> None:
         bounds = {name: request[name] for name in ("memory", "cpu", "budget")}
         walls_up = walls.raise_walls(**bounds)
         replies.write(json.dumps({"walls": walls_up}).encode() + b"\n")
+        if request.get("features"):
+            for message in features(models.read(), rows, request["features"], walls, request["cpu"]):
+                write_whole(replies, message)
+            return
         for size, n_classes in zip(request["sizes"], request["classes"], strict=True):
             walls.allow_more_cpu(request["cpu"])
-            message = answer(models.read(size), rows, n_classes)
-            offset = 0
-            while offset < len(message):
-                offset += replies.write(message[offset:]) or 0
+            write_whole(replies, answer(models.read(size), rows, n_classes))
+
+
+def write_whole(replies: Any, message: bytes) -> None:
+    """Send all of a message, however little of it is taken at a time."""
+    offset = 0
+    while offset < len(message):
+        offset += replies.write(message[offset:]) or 0
+
+
+def features(data: bytes, rows: NDArray[np.float32], width: int, walls: Any, cpu: int) -> Iterator[bytes]:
+    """What is sent about a feature map: a line of JSON, then row by row its features; NaN where it has none.
+
+    A row at a time, or other rows of a block could change what is said about one.
+    """
+    try:
+        session = open_session(data)
+    except BaseException as reason:
+        yield json.dumps({"reason": f"{type(reason).__name__}: {str(reason)[:300]}"}).encode() + b"\n"
+        return
+    yield json.dumps({"rows": len(rows)}).encode() + b"\n"
+    nothing = np.full(width, np.nan, "<f4").tobytes()
+    for place in range(len(rows)):
+        walls.allow_more_cpu(cpu)
+        try:
+            (found,) = session.run(["features"], {"rows": np.ascontiguousarray(rows[place : place + 1])})
+            fine = isinstance(found, np.ndarray) and found.dtype == np.float32 and found.shape == (1, width)
+            yield found.astype("<f4").tobytes() if fine else nothing
+        except Exception:
+            yield nothing
 
 
 def answer(data: bytes, rows: NDArray[np.float32], n_classes: int) -> bytes:

@@ -11,10 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fedkt.algorithms import FedKT
-from fedkt.algorithms.calibration import check_adjacency
-from fedkt.algorithms.fedkt import number_of_queries
-from fedkt.algorithms.voting import Voting, make_voting
+from fedkt.algorithms import FedKT, Moments
 from fedkt.bundle import Expected
 from fedkt.data.images import folder_digest, image_shape, labels_file
 from fedkt.data.schema import Schema
@@ -22,6 +19,10 @@ from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import DataError, PlanError
 from fedkt.models.catalogue import MODELS, trained_for
+from fedkt.models.features.received import ReceivedMap
+from fedkt.plan.features import Features
+from fedkt.plan.method import Method
+from fedkt.plan.methods import make_method
 from fedkt.plan.parts import (
     MAX_CLASSES,
     MAX_PARTIES,
@@ -51,7 +52,7 @@ class Plan(Part):
     partitions: Annotated[int, Field(ge=1, le=1_000)]
     subsets: Annotated[int, Field(ge=1, le=100_000)]
     voting: VotingName = "consistent"
-    """How the server weighs the parties: see `fedkt.algorithms.voting`."""
+    """How the server weighs the parties, or "moments": see `fedkt.plan.methods`."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | Literal["private"] = 0
     """A number that everybody derives their own generator from, or "private": everybody draws and keeps their own."""
     min_parties: Annotated[int, Field(ge=1)] | None = None
@@ -65,6 +66,8 @@ class Plan(Part):
     parties: tuple[Member, ...] = Field(min_length=1, max_length=MAX_PARTIES, fail_fast=True)
     columns: Schema = Field(alias="schema")
     """The agreed columns and label, fitted on the public rows."""
+    features: Features | None = None
+    """The map from an encoded row to the numbers that are summed up, where parties send sums."""
 
     @model_validator(mode="after")
     def _check(self) -> Plan:
@@ -75,19 +78,8 @@ class Plan(Part):
                 f"privacy is missing: level {self.level} needs a noise, that is a [privacy] table with mechanism, "
                 "scale, queries and delta"
             )
-        voting = self.voting_rule
-        voting.check(level=self.level, partitions=self.partitions, subsets=self.subsets)
-        if self.privacy is not None:
-            check_adjacency(self.level, self.privacy.adjacency)
-        noisy_counts = self.level == "L2" and voting.class_counts
-        if self.privacy is not None and (self.privacy.count_sigma is not None) != noisy_counts:
-            wrong = "is missing, the noise on class counts that" if noisy_counts else "is given, which only"
-            raise ValueError(f"privacy.count_sigma {wrong} expert voting at level L2 has")
-        if not voting.probabilities and any(member.rows is not None for member in self.parties):
-            raise ValueError("parties: rows are the most that a party may tell of, and only expert voting has it tell")
-        self._check_families()
-        if self.privacy is not None:
-            number_of_queries(self.privacy.queries, self.public.rows)
+        self.method.check(self)
+        self._check_images()
         # On some file systems North.fedkt and north.fedkt are the same file.
         twice = [name for name, count in Counter(name.casefold() for name in self.names).items() if count > 1]
         if twice:
@@ -108,17 +100,10 @@ class Plan(Part):
             raise ValueError(f"min_parties: {self.min_parties} are more than the {len(self.parties)} parties")
         return self
 
-    def _check_families(self) -> None:
-        """Refuse families that cannot do what the plan asks of them: somebody would find out when it trains."""
+    def _check_images(self) -> None:
+        """Refuse families that read images where there are none: somebody would find out when it trains."""
         models = self.models
-        studying = {models.student or models.default, models.teacher, *models.parties.values()}
-        mute = sorted(name for name, each in MODELS.items() if name in studying and not each.probabilities)
-        if self.voting_rule.background_class and mute:
-            raise ValueError(
-                f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "
-                "another family, or another voting"
-            )
-        used = {models.default, models.final, *studying}
+        used = {models.default, models.teacher, models.student, models.final, *models.parties.values()}
         blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
         if blind and self.image is None:
             raise ValueError(
@@ -143,11 +128,17 @@ class Plan(Part):
         if self.privacy is None:
             # A plan without noise says what it said before there was any.
             del values["privacy"]
-        elif self.privacy.count_sigma is None:
-            del values["privacy"]["count_sigma"]
-        if self.voting == "consistent":
-            # The paper's own voting goes without saying.
-            del values["voting"]
+        else:
+            for name in ("count_sigma", "queries"):
+                if values["privacy"][name] is None:
+                    del values["privacy"][name]
+        if self.features is None:
+            del values["features"]
+        else:
+            # Its SHA-256 is there.
+            del values["features"]["graph"]
+        for name in self.method.silent:
+            del values[name]
         for member in values["parties"]:
             if member["rows"] is None:
                 del member["rows"]
@@ -175,31 +166,23 @@ class Plan(Part):
             return None
         return self.algorithm().price(**self.public_figures, delta=self.privacy.delta)
 
-    def algorithm(self) -> FedKT:
-        """FedKT as agreed."""
-        models, private = self.models, self.privacy
-        return FedKT(
-            trained_for(models.default, models.epochs),
-            teacher=trained_for(models.teacher, models.epochs),
-            student=trained_for(models.student, models.epochs),
-            final=trained_for(models.final, models.epochs),
-            voting=self.voting_rule,
-            partitions=self.partitions,
-            subsets=self.subsets,
-            level=self.level,
-            noise=None if private is None else private.noise,
-            queries=1.0 if private is None else private.queries,
-            adjacency="replace-one" if private is None else private.adjacency,
-        )
+    def algorithm(self) -> FedKT | Moments:
+        """The algorithm as agreed."""
+        return self.method.algorithm(self)
 
     @cached_property
-    def voting_rule(self) -> Voting:
-        """The agreed voting: its facts, its party half and its server half."""
-        return make_voting(
+    def method(self) -> Method:
+        """How parties pass on what they know, and all that hangs on it."""
+        return make_method(
             self.voting,
             count_sigma=None if self.privacy is None else self.privacy.count_sigma,
             most_rows={member.name: member.rows for member in self.parties if member.rows is not None},
         )
+
+    @cached_property
+    def feature_map(self) -> ReceivedMap | None:
+        """The agreed feature map, checked, where there is one."""
+        return None if self.features is None else self.features.received(self.columns.n_features)
 
     @cached_property
     def expected(self) -> Expected:
@@ -208,12 +191,9 @@ class Plan(Part):
             plan=self.digest,
             classes=self.classes,
             n_features=self.columns.n_features,
-            max_models=self.partitions,
-            counts=self.voting_rule.class_counts,
-            soft=self.voting_rule.probabilities,
-            background_class=self.voting_rule.background_class,
             parties=self.names,
             keys=self.keys,
+            **self.method.expected(self),
         )
 
     @property
@@ -232,7 +212,7 @@ class Plan(Part):
 
     def calibrated(self, name: str) -> bool:
         """Whether this party's students are to be of families that find a class about as probable as it is."""
-        return self.voting_rule.calibrated(self.algorithm(), self.models.parties.get(name))
+        return self.method.calibrated(self, name)
 
     @property
     def image(self) -> tuple[int, int, int] | None:

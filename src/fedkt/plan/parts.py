@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from fedkt.algorithms.voting import VOTINGS
 from fedkt.bundle.signing import check_public_key
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
+from fedkt.plan.methods import method_names
 from fedkt.privacy.ledger import require_level
 
 MAX_CLASSES = 10_000
@@ -70,8 +70,8 @@ def _check_model(name: str) -> str:
 
 
 def _check_voting(voting: str) -> str:
-    if voting not in VOTINGS:
-        raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(VOTINGS)}")
+    if voting not in method_names():
+        raise ValueError(f"there is no voting {voting!r}. Choose one of: {', '.join(method_names())}")
     return voting
 
 

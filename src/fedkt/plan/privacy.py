@@ -8,13 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, FiniteFloat, model_validator
 
-from fedkt.algorithms import FedKT
-from fedkt.algorithms.calibration import noise_for_epsilon
-from fedkt.algorithms.voting import Voting
 from fedkt.errors import ConfigurationError
+from fedkt.plan.method import Method
 from fedkt.plan.parts import Part, Text
-from fedkt.privacy import Noise, check_level, make_noise
-from fedkt.privacy.mechanisms import USUAL
+from fedkt.privacy import Noise, make_noise
 from fedkt.privacy.price import Adjacency
 
 DELTA = 1e-5
@@ -26,8 +23,8 @@ class Privacy(Part):
     mechanism: Text
     scale: dict[Text, FiniteFloat] = Field(max_length=16)
     """The noise's parameters by name."""
-    queries: Annotated[int, Field(ge=1, le=2**53)] | Annotated[float, Field(gt=0, le=1)]
-    """k: how many public rows are asked, or which fraction of them."""
+    queries: Annotated[int, Field(ge=1, le=2**53)] | Annotated[float, Field(gt=0, le=1)] | None = None
+    """k: how many public rows are asked, or which fraction of them; None where none are."""
     delta: Annotated[float, Field(gt=0, lt=1)]
     budget: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """The largest ε that all releases of one owner (the server at L1, a party at L2) may cost together."""
@@ -38,25 +35,17 @@ class Privacy(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Privacy:
-        check_level("L2", make_noise(self.mechanism, self.scale))
+        assert self.noise
         return self
 
     @property
     def noise(self) -> Noise:
         """The agreed noise."""
-        return make_noise(self.mechanism, self.scale)
+        return make_noise(self.mechanism, self.scale, counts=True)
 
 
 def privacy_table(
-    request: Mapping[str, Any],
-    *,
-    level: str,
-    public_rows: int,
-    classes: int,
-    parties: int,
-    voting: Voting,
-    partitions: int,
-    subsets: int,
+    request: Mapping[str, Any], *, method: Method, level: str, figures: dict[str, int], shape: Mapping[str, int]
 ) -> dict[str, Any] | None:
     """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
     table = {name: value for name, value in request.items() if value is not None and value != {}}
@@ -67,27 +56,10 @@ def privacy_table(
                 "the server, a party is protected) or L2 (noise at the parties, a record is protected)."
             )
         return None
-    epsilon = table.pop("epsilon", None)
+    if "epsilon" in table and "scale" in table:
+        raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
     table.setdefault("delta", DELTA)
-    table.setdefault("queries", 1.0)
-    fedkt = FedKT(None, voting=voting, partitions=partitions, subsets=subsets, level=level, queries=table["queries"])
-    if epsilon is None and not ("mechanism" in table and "scale" in table):
-        raise ConfigurationError(
-            f"Level {level} needs a noise: a mechanism with its scale (mechanism gaussian, sigma 40), or an epsilon "
-            "that the smallest noise is found for."
-        )
-    if epsilon is not None:
-        if "scale" in table:
-            raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
-        table.setdefault("mechanism", USUAL)
-        figures = {"public_rows": public_rows, "classes": classes, "parties": parties}
-        noise = noise_for_epsilon(fedkt, table["mechanism"], epsilon=epsilon, delta=table["delta"], **figures)
-        table["scale"] = dict(noise.scale)
-    if level == "L2" and voting.class_counts:
-        counts = voting.count_noise(fedkt.with_noise(make_noise(table["mechanism"], table["scale"])), public_rows)
-        assert counts is not None
-        table["count_sigma"] = counts.sigma
-    return table
+    return method.privacy_table(table, level, figures, shape)
 
 
 def rounded_budget(epsilon: float) -> float:

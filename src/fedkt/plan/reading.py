@@ -10,12 +10,15 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from fedkt.algorithms.voting import VOTINGS, Consistent, Voting, make_voting
+from fedkt.algorithms.voting import Consistent
+from fedkt.data.images import image_shape
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import Table, names_its_label, read_table
 from fedkt.errors import ConfigurationError, PlanError
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
+from fedkt.plan.method import Method
+from fedkt.plan.methods import make_method, method_names
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import privacy_table, rounded_budget
 from fedkt.privacy.ledger import require_level
@@ -58,29 +61,28 @@ def make_plan(
     check_members(parties, keys=keys or {}, rows=rows or {})
     table = read_unlabelled(public, label, others=(*categorical, *ignore))
     schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
-    models = {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
-    rule = new_voting(voting)
-    shape = check_shape(rule, level, partitions, subsets)
-    noise = privacy_table(
-        privacy or {},
-        level=level,
-        **{"public_rows": table.n_rows, "classes": len(classes), "parties": len(parties)},
-        voting=rule,
-        **shape,
-    )
+    models: dict[str, Any] = {"default": model, "parties": dict(party_models or {})}
+    models |= {role: settings.pop(role) for role in ("teacher", "student", "final", "epochs") if role in settings}
+    method = new_method(voting)
+    shape = method.shape(level, partitions, subsets)
+    method.check_new(level, shape, models)
+    figures = {"public_rows": table.n_rows, "classes": len(classes), "parties": len(parties)}
+    noise = privacy_table(privacy or {}, method=method, level=level, figures=figures, shape=shape)
+    features = method.features(schema.encode(table), image_shape(schema.feature_names), level)
     values: dict[str, Any] = {
         "format": FORMAT,
         "task": task or label,
         "classes": list(classes),
         "level": level,
         **shape,
-        "voting": rule.name,
+        "voting": method.name,
         "privacy": noise,
         "card": {name: text for name, text in (card or {}).items() if text is not None} or None,
         "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
-        "models": {"default": model, "parties": dict(party_models or {}), **models},
+        "models": models,
         "parties": [{"name": name, "key": (keys or {}).get(name), "rows": (rows or {}).get(name)} for name in parties],
         "schema": schema.model_dump(mode="json"),
+        "features": None if features is None else features.model_dump(mode="json"),
         **settings,
     }
     plan = validate_plan(values, "The new plan")
@@ -104,25 +106,12 @@ def read_unlabelled(public: str | Path, label: str, *, others: Sequence[str]) ->
     return table
 
 
-def new_voting(name: str) -> Voting:
-    """The voting of a new plan."""
+def new_method(name: str) -> Method:
+    """The voting of a new plan, or what takes its place."""
     try:
-        return make_voting(name)
+        return make_method(name)
     except ConfigurationError as reason:
         raise PlanError(f"The new plan: voting: {str(reason)[0].lower()}{str(reason)[1:]}") from reason
-
-
-def check_shape(voting: Voting, level: str, partitions: int | None, subsets: int | None) -> dict[str, int]:
-    """The partitions and subsets of a new plan, by default those of its voting; refused where they do not fit it."""
-    shape = {
-        "partitions": partitions if partitions is not None else voting.partitions(level),
-        "subsets": subsets if subsets is not None else voting.subsets(level),
-    }
-    try:
-        voting.check(level=level, **shape)
-    except ConfigurationError as reason:
-        raise PlanError(f"The new plan: {reason}") from reason
-    return shape
 
 
 def with_budget(plan: Plan) -> Plan:
@@ -180,9 +169,8 @@ def parse_plan(data: bytes, source: str) -> Plan:
 
 def validate_plan(values: dict[str, Any], source: str) -> Plan:
     """The plan with these values, each of them checked."""
-    level, voting = str(values.get("level", "L0")), default_voting(values)
-    values.setdefault("partitions", voting.partitions(level))
-    values.setdefault("subsets", voting.subsets(level))
+    for name, usual in method_named(values).shape(str(values.get("level", "L0")), None, None).items():
+        values.setdefault(name, usual)
     try:
         # By way of JSON: strict, but lists may be tuples. Dates and infinities have no JSON and no place in a plan.
         text = json.dumps(values, allow_nan=False)
@@ -194,10 +182,10 @@ def validate_plan(values: dict[str, Any], source: str) -> Plan:
         raise PlanError(_fault_words(reason, source)) from reason
 
 
-def default_voting(values: dict[str, Any]) -> Voting:
-    """The voting that a plan names, for its defaults; one that there is not is refused with all other faults."""
+def method_named(values: dict[str, Any]) -> Method:
+    """What a plan names as its voting, for its defaults; one that there is not is refused with all other faults."""
     name = values.get("voting", Consistent.name)
-    return VOTINGS[name]() if isinstance(name, str) and name in VOTINGS else Consistent()
+    return make_method(name if isinstance(name, str) and name in method_names() else Consistent.name)
 
 
 def _fault_words(reason: ValidationError, source: str) -> str:

@@ -6,8 +6,6 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from fedkt.algorithms.calibration import cautions
-from fedkt.algorithms.chances import chances_in_words
-from fedkt.algorithms.fedkt import number_of_queries
 from fedkt.data.values import plural
 from fedkt.privacy import statement
 from fedkt.privacy.statement import rounded_up
@@ -26,21 +24,14 @@ LEVELS = {
     "L1": "noise at the server protects each party; the server sees the students without noise",
     "L2": "noise at the parties protects each record before anything leaves",
 }
-UNPROTECTED = (
-    "  Level L0 adds no noise: epsilon is infinite. A student is trained on what the party's rows say of public rows,",
-    "  and whoever holds it can learn something about those rows, for instance by asking it many questions. Send",
-    "  bundles only to a server you trust with that, over a channel you trust.",
-)
-PRIVATE = """\
-mechanism and scale: the noise on the vote counts. queries: public rows that are asked (a number, or a fraction).
-budget: the epsilon that all releases of one owner (L1: the server, L2: a party) may cost together, at this delta."""
 
 
 def to_toml(plan: Plan) -> str:
     """The plan as TOML, with comments that explain it."""
     import tomlkit
 
-    values: dict[str, Any] = plan.model_dump(mode="json", by_alias=True, exclude_none=True)
+    method = plan.method
+    values: dict[str, Any] = plan.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"features"})
     document = tomlkit.document()
     for line in HEAD.splitlines():
         document.add(tomlkit.comment(line))
@@ -52,15 +43,15 @@ def to_toml(plan: Plan) -> str:
         ("level", LEVELS[plan.level]),
         ("partitions", "s: how often a party cuts its rows; it sends one student per cut"),
         ("subsets", "t: subsets of a cut; one teacher is trained on each and never leaves the party"),
-        ("voting", plan.voting_rule.server_rule),
+        ("voting", method.server_rule),
         ("seed", 'a number: everybody\'s training can be repeated; "private": everybody draws and keeps their own'),
         ("min_parties", "the server needs at least so many parties"),
     ):
-        if key in values and values[key] != "consistent":
+        if key in values and key not in method.silent:
             document.add(key, tomlkit.item(values[key]).comment(why))
     if plan.privacy is not None:
         private = tomlkit.table()
-        for line in PRIVATE.splitlines():
+        for line in method.privacy_comment.splitlines():
             private.add(tomlkit.comment(line))
         scale = tomlkit.inline_table()
         scale.update(values["privacy"].pop("scale"))
@@ -77,7 +68,8 @@ def to_toml(plan: Plan) -> str:
     )
     document.add("public", _fill(public, values["public"]))
     models = tomlkit.table()
-    models.add(tomlkit.comment("Families by name; teacher, student and final follow from the default unless given."))
+    for line in method.models_comment.splitlines():
+        models.add(tomlkit.comment(line))
     own = values["models"].pop("parties")
     _fill(models, values["models"])
     if own:
@@ -93,7 +85,8 @@ def to_toml(plan: Plan) -> str:
     schema.add(tomlkit.comment("Fitted on the public rows only: nothing here comes from a party."))
     columns = values["schema"].pop("columns")
     _fill(schema, values["schema"])
-    return tomlkit.dumps(document) + "\n" + tomlkit.dumps({"schema": schema}).rstrip() + "\n" + _columns(columns)
+    text = tomlkit.dumps(document) + "\n" + tomlkit.dumps({"schema": schema}).rstrip() + "\n" + _columns(columns)
+    return text if plan.features is None else text + plan.features.to_toml()
 
 
 def _fill(table: Any, values: dict[str, Any]) -> Any:
@@ -118,12 +111,10 @@ def _columns(columns: list[dict[str, Any]]) -> str:
 
 def explain(plan: Plan) -> str:
     """In words: what everybody agrees on, what travels, and what is (not) protected."""
-    s, n, voting = plan.partitions, len(plan.names), plan.voting_rule
-    students = plural(s, "student")
+    n, method = len(plan.names), plan.method
     schema = plan.columns
     categories = sum(column.kind == "category" for column in schema.columns)
     signers = [name for name in plan.names if name in plan.keys]
-    models = plan.models
     if plan.seed == "private":
         seed = "Everybody draws a seed of their own and keeps it: nobody else can repeat their training."
     else:
@@ -131,11 +122,6 @@ def explain(plan: Plan) -> str:
         if plan.privacy is not None:
             seed += " The noise does not: it is drawn in secret."
     needed = f"at least {plan.min_parties}" if plan.min_parties is not None else "all, unless the server says otherwise"
-    queries = "the public rows"
-    if plan.privacy is not None:
-        k = number_of_queries(plan.privacy.queries, plan.public.rows)
-        queries = f"{k} of the public rows (the same for everybody, chosen by a fixed rule)"
-    silent = " and votes" if plan.level == "L2" or voting.probabilities else ", votes and row counts"
     lines = [
         f"Plan {plan.digest[:12]}: {plan.task}",
         "",
@@ -149,90 +135,63 @@ def explain(plan: Plan) -> str:
         "categories, fills and scales come from the public rows only",
         "              A category that is not among the agreed ones "
         + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),
-        f"  Models      {models_in_words(plan)}",
-        *([f"  Weights     {_weights(plan)}"] if voting.probabilities else []),
+        *_feature_lines(plan),
+        f"  Models      {method.models_words(plan)}",
+        *([f"  Weights     {_weights(plan)}"] if method.weighs_rows else []),
         f"  Seed        {seed}",
         *_card_lines(plan),
         "",
         "What happens",
-        *_wrapped(_at_a_party(plan, students, queries)),
+        *_wrapped(method.party_words(plan)),
         *_wrapped(
-            f"{sentence(voting.server_rule)}"
-            f"{f', on {queries}, adds noise to the counts' * (plan.level == 'L1')}, and trains the final model "
-            f"({models.final or models.default})."
+            f"{sentence(method.server_rule)}"
+            f"{f', on {method.queries_words(plan)}, adds noise to the counts' * (plan.level == 'L1')}, and "
+            f"{method.final_words(plan)}."
         ),
         *_wrapped(plan_advice(plan)),
         "",
         "What travels, once",
-        f"  One file per party: {students} as ONNX, and a manifest (party, plan, classes, versions, digests"
-        f"{', privacy claim' * (plan.level == 'L2')}{', the rows of each class' * voting.class_counts}).",
-        f"  Rows, labels, teachers{silent} stay with the party.",
+        *method.travel_words(plan),
     ]
     return "\n".join([*lines, "", *promise_lines(plan)])
 
 
-def _at_a_party(plan: Plan, students: str, queries: str) -> str:
-    """What each party does before it sends anything."""
-    if plan.voting_rule.background_class:
-        return (
-            "Each party trains two teachers on its rows and, as one class more, on a half of the public rows each, "
-            "which are not its own. Each says of the other half how likely a row is of each class and how likely not "
-            "the party's at all, and a student learns that."
-        )
-    s, t = plan.partitions, plan.subsets
-    if plan.voting_rule.probabilities and plan.level == "L0":
-        teaches = "a teacher on all its rows" if t == 1 else f"a teacher on each of {t} parts of its rows"
-        return (
-            f"Each party trains {teaches} and asks it how probable it finds the classes of each public row. A student "
-            f"learns these probabilities or, in families that cannot, the likeliest class: {students} a party."
-        )
-    return (
-        f"Each party cuts its rows {plural(s, 'time')} into {plural(t, 'subset')}, trains a teacher on each, lets "
-        f"the {t} vote on {queries if plan.level == 'L2' else 'the public rows'}, "
-        f"{'adds noise to the counts, ' * (plan.level == 'L2')}and trains a student on the winning labels: "
-        f"{students} a party."
-    )
+def _feature_lines(plan: Plan) -> list[str]:
+    """The feature map, where there is one."""
+    if plan.features is None:
+        return []
+    return [
+        f"  Features    {plan.features.width} numbers of a row, by a graph in this plan (SHA-256 "
+        f"{plan.features.sha256[:12]}…), made from the public rows only"
+    ]
 
 
 def promise_lines(plan: Plan) -> list[str]:
     """What the noise promises, and what nobody promises, in words."""
     price = plan.price()
     if plan.privacy is None or price is None:
-        return ["What is not protected", *UNPROTECTED, *plan.voting_rule.reveals]
-    words = statement(plan.level, price)
+        return ["What is not protected", *plan.method.risk_lines(plan)]
+    promise = statement(plan.level, price)
     owner = "the server" if plan.level == "L1" else "a party"
+    first = "a vote is read" if plan.method.cuts_rows else "anything is summed up"
     scale = ", ".join(f"{name} {value:.4g}" for name, value in plan.privacy.scale.items())
     lines = [
         "What is promised",
         *_wrapped(
-            f"epsilon {rounded_up(price.epsilon)} at delta {price.delta:g} for one {words.unit} ({words.adjacency}): "
-            f"{plan.privacy.mechanism} noise ({scale}) on {plural(price.release.queries, 'released label')}, "
-            f"{plural(price.release.voters, 'voter')}, by the accountant {price.accountant!r}."
+            f"epsilon {rounded_up(price.epsilon)} at delta {price.delta:g} for one {promise.unit} "
+            f"({promise.adjacency}): {plan.privacy.mechanism} noise ({scale}) on "
+            f"{plan.method.released_words(plan, price)}, by the accountant {price.accountant!r}."
         ),
-        *_wrapped(chances_in_words(price)),
-        *_wrapped(f"Protected: {words.protects}. Private: {words.satisfies}. To be trusted: {words.trusted}."),
+        *_wrapped(plan.method.noise_words(plan, price)),
+        *_wrapped(f"Protected: {promise.protects}. Private: {promise.satisfies}. To be trusted: {promise.trusted}."),
         *_wrapped(
             f"Budget: all releases of {owner} together may cost epsilon {plan.budget:g}. They are written into a "
-            "ledger before a vote is read, and what the budget does not cover is refused before anything is trained."
+            f"ledger before {first}, and what the budget does not cover is refused before anything is trained."
         ),
     ]
-    if plan.privacy.count_sigma is not None:
-        lines += _wrapped(
-            f"With them every party's class counts leave, with Gaussian noise (sigma {plan.privacy.count_sigma:.4g} "
-            "rows). They are in this price."
-        )
-    if plan.level == "L2":
-        lines += _wrapped(
-            f"Every party has {plural(plan.subsets, 'voter')}, whatever its rows: a subset without rows, or whose "
-            "teacher fails, votes by a fixed rule. Which subset a record is in, its own identity decides (--id)."
-        )
-        if plan.privacy.adjacency == "add-or-remove":
-            lines += _wrapped(
-                "A record may also be added or removed: every party needs identities of its records, that is --id "
-                "COLUMN, ids in an NPZ file, or files of images."
-            )
+    lines += [line for words in plan.method.privacy_words(plan) for line in _wrapped(words)]
     lines += [line for caution in plan_cautions(plan) for line in _wrapped(f"Caution: {caution}")]
-    return [*lines, "", "What is not protected", *_wrapped(words.not_protected)]
+    return [*lines, "", "What is not protected", *_wrapped(promise.not_protected)]
 
 
 def plan_cautions(plan: Plan) -> tuple[str, ...]:
@@ -241,8 +200,8 @@ def plan_cautions(plan: Plan) -> tuple[str, ...]:
 
 
 def plan_advice(plan: Plan) -> str:
-    """What to know about the plan's voting beforehand; nothing where nobody can be outvoted."""
-    return plan.voting_rule.advice(plan.level) if len(plan.parties) > 1 else ""
+    """What to know beforehand of how the parties pass on what they know; empty where there is nothing."""
+    return plan.method.advice(plan)
 
 
 def sentence(words: str) -> str:
@@ -252,15 +211,6 @@ def sentence(words: str) -> str:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, 118, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
-
-
-def models_in_words(plan: Plan) -> str:
-    """The families that are trained, and by whom."""
-    models = plan.models
-    roles = [f"{role} {name}" for role in ("teacher", "student", "final") if (name := getattr(models, role))]
-    own = [f"{party} uses {family}" for party, family in models.parties.items()]
-    long = [] if models.epochs is None else [f"networks are trained for {plural(models.epochs, 'epoch')}"]
-    return "; ".join([models.default, *roles, *own, *long])
 
 
 def _card_lines(plan: Plan) -> list[str]:

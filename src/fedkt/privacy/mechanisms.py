@@ -71,7 +71,10 @@ def noise_of_scale() -> dict[str, str]:
 
 
 def parse_noise(text: str, *, counts: bool = False) -> Noise:
-    """The noise that a command-line word names, its parameters after a colon in their order: gaussian:40."""
+    """The noise that a command-line word names, its parameters after a colon in their order: gaussian:40.
+
+    `counts` also knows the noises of counts and sums that are released themselves.
+    """
     name, colon, rest = text.strip().partition(":")
     noise = noise_class(name, counts=counts)
     names = noise.parameters()

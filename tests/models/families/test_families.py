@@ -53,6 +53,8 @@ def make(family, name):
         return dict(all_estimators("classifier"))[name]()
     if family.network:
         return as_estimator("mlp").set_params(epochs=40)
+    if family.library == "fedkt":
+        return type(family.estimator())()
     return getattr(import_module(family.library), name)()
 
 

@@ -41,7 +41,8 @@ def check_plan(
                 "cautions": plan_cautions(agreed),
                 "advice": plan_advice(agreed) or None,
                 "chances": [] if price is None else [asdict(each) for each in label_chances(price)],
-                "plan": agreed.model_dump(mode="json", by_alias=True),
+                # A graph is nothing to read.
+                "plan": agreed.model_dump(mode="json", by_alias=True, exclude={"features": {"graph"}}),
             }
         )
         return

@@ -74,7 +74,7 @@ class MemberOptions:
         list[str] | None,
         typer.Option(
             metavar="NAME=ROWS",
-            help="The most rows a party may say it has (expert voting), e.g. north=1200; any number of times.",
+            help="The most rows a party may say it has (expert voting, moments), e.g. north=1200; any number of times.",
         ),
     ] = None
 
@@ -144,6 +144,9 @@ def new_plan(
 
       fedkt plan new --public public.csv --label outcome --classes a,b,c --party north --party south
       --voting expert --rows north=1200 --rows south=800
+
+      fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
+      --voting moments --level L2 --epsilon 1
 
       fedkt plan new --public scans/ --label finding --classes healthy,ill --party north --party south
       --model cnn --party-model south=forest --epochs 20
@@ -227,7 +230,7 @@ def privacy_settings(privacy: PrivacyOptions, spending: BudgetOptions) -> dict[s
     """What the plan's [privacy] is made from; None is what nobody gave."""
     from fedkt.cli.runs import noise_choice
 
-    mechanism, scale = noise_choice(privacy, calibrated=privacy.epsilon is not None)
+    mechanism, scale = noise_choice(privacy, calibrated=privacy.epsilon is not None, counts=True)
     return {
         "mechanism": mechanism,
         "scale": dict(scale),

@@ -83,6 +83,8 @@ class Family:
     """Whether it is one of our networks, which learn distributions as they are and are trained in stacks."""
     only_images: bool = False
     """Whether it reads nothing but images."""
+    fit_to_public: Callable[[Any, Any, Any], Any] | None = None
+    """(estimator, public rows, image shape) -> a copy that has what it takes from public rows, such as their scale."""
     teacher: Callable[[Any], Any] | None = None
     """Who teaches a student of this family by default; None for the student's own like."""
 

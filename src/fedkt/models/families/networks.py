@@ -14,6 +14,7 @@ NETWORK = Family(
     lack="needs PyTorch, which is not installed",
     calibrated=True,
     network=True,
+    fit_to_public=later("fedkt.models.neural.ensemble:network_for_rows"),
     graph=later("fedkt.models.neural.export:network_graph"),
     scores=later("fedkt.models.neural.export:network_scores"),
     near_ties=later("fedkt.models.neural.export:near_ties"),

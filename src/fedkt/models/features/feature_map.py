@@ -30,6 +30,33 @@ LARGEST_ROW = 2.0**0.5
 """The length of φ is never above it: a constant 1 beside numbers of length 1 at most."""
 
 
+class Features(Protocol):
+    """A map φ, made here or received."""
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the rows it reads."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """D, the constant included."""
+        ...
+
+    @property
+    def prefixes(self) -> tuple[int, ...]:
+        """Widths at which it may be cut off."""
+        ...
+
+    def __call__(self, X: Any) -> Table:
+        """The features of each row."""
+        ...
+
+    def add_to(self, graph: Graph, source: str) -> str:
+        """The name of φ in a graph whose rows are `source`."""
+        ...
+
+
 class Layer(Protocol):
     """One step of a map, in numpy and as nodes of a graph."""
 

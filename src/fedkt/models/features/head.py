@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from fedkt.errors import ModelError
-from fedkt.models.features.feature_map import FeatureMap, Graph, Table
+from fedkt.models.features.feature_map import FeatureMap, Features, Graph, Table
 from fedkt.models.graphs import LabelScores, initialisers
 from fedkt.models.onnx_rules import OPSETS
 from fedkt.models.reading import softmax
@@ -25,7 +25,7 @@ LOGITS = "head_logits"
 class FeatureHead(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Probabilities as the softmax of φ(x)·weights + offsets, over the classes 0 … K − 1."""
 
-    def __init__(self, feature_map: FeatureMap, weights: Table, offsets: Table) -> None:
+    def __init__(self, feature_map: Features, weights: Table, offsets: Table) -> None:
         self.feature_map = feature_map
         self.weights = weights
         self.offsets = offsets
@@ -39,6 +39,11 @@ class FeatureHead(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def n_features_in_(self) -> int:
         """Columns of the rows that it reads."""
         return self.feature_map.n_features
+
+    @property
+    def holds_received_graph(self) -> bool:
+        """Whether a part of its graph was made by somebody else, so that it runs where received graphs do."""
+        return not isinstance(self.feature_map, FeatureMap)
 
     def fit(self, X: Any, y: Any) -> FeatureHead:
         """Refused: it is solved from the sums of all parties, which no rows at hand can replace."""
@@ -87,7 +92,14 @@ def head_scores(estimator: FeatureHead) -> LabelScores:
 
 def near_ties(model: FittedModel, rows: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """For each row, whether the head finds this label as good as its own, up to rounding."""
-    scores = model.estimator.decision_scores(rows)
-    own = np.where(model.labels[None, :] == labels[:, None], scores, -np.inf).max(axis=1)
+    return ties_of(model.estimator, model.labels, rows, labels)
+
+
+def ties_of(
+    head: FeatureHead, classes: NDArray[np.int64], rows: NDArray[np.float32], labels: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """The same of a head of these agreed classes."""
+    scores = head.decision_scores(rows)
+    own = np.where(classes[None, :] == labels[:, None], scores, -np.inf).max(axis=1)
     near: NDArray[np.bool_] = scores.max(axis=1) - own <= TIE * (1 + np.abs(scores).max(axis=1))
     return near

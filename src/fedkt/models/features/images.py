@@ -30,8 +30,6 @@ WIDTH = 255
 """Main directions of public images that are summed up; with the constant 256 features."""
 PRIVATE_WIDTH = 127
 """The same where noise is added to the sums."""
-PRIVATE_PREFIXES = (17, 33, 65)
-"""So many of these, the constant included, may be enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,5 +166,4 @@ def image_map(public: Any, image: Image, *, seed: int, private: bool = False, fi
         layer = patches_layer(rows, image, seed=seed, filters=filters)
         base = np.concatenate([layer(rows[start : start + BLOCK_ROWS]) for start in range(0, len(rows), BLOCK_ROWS)])
         turn = turn_of(base, PRIVATE_WIDTH if private else WIDTH, 0.25)
-        numbers, prefixes = turn(base), PRIVATE_PREFIXES if private else ()
-        return finish_map(rows.shape[1], numbers, (layer, turn), quantile=0.5 if private else 1.0, prefixes=prefixes)
+        return finish_map(rows.shape[1], turn(base), (layer, turn), quantile=0.5 if private else 1.0)

@@ -28,12 +28,19 @@ FEW_VALUES = 10
 """A column of so few values has no ranks worth the name."""
 SKEWED = 1.0
 """From this skewness on a column is skewed."""
-FOURIER = 128
+FOURIER = 256
 """Random features of the columns, and as many of their ranks."""
+FREQUENCIES = (0.5, 1.0)
+"""How fast they wave, in turn: √k over the width of the kernel, for k columns."""
+LARGEST = 540
+"""With more features than that, G is longer than 600 kB; there are fewer waves where there are many columns."""
 PRIVATE_WIDTH = 64
 """Main directions that are summed up where noise is added to the sums."""
-PRIVATE_PREFIXES = (9, 17, 33)
-"""So many of them, the constant included, may be enough."""
+MAIN_DIRECTIONS = 128
+"""Directions of a map without waves, where there are so many columns."""
+PRIVATE_FREQUENCIES = (0.35,)
+"""There waves are slow: their first directions are columns and products of columns, not one wave each."""
+PRIVATE_FOURIER = 128
 SHARE = 4
 """There are so many public rows for a random feature, at the least."""
 
@@ -149,19 +156,6 @@ def ranks_of(numbers: Table) -> Ranks | None:
     return Ranks(np.array([column for _, column in places]), np.array(low), np.array(size), weights)
 
 
-def scale_of(rows: Table) -> Standardise:
-    """The columns of public rows that vary, with their mean and deviation."""
-    numbers = rows.astype(np.float64)
-    numbers[~np.isfinite(numbers)] = np.nan
-    known = np.flatnonzero(~np.isnan(numbers).all(axis=0))
-    mean, deviation = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
-    mean[known], deviation[known] = np.nanmean(numbers[:, known], axis=0), np.nanstd(numbers[:, known], axis=0)
-    columns = np.flatnonzero(deviation > CONSTANT)
-    if not len(columns):
-        raise DataError("Every column of the public rows is constant: there is nothing to make features of.")
-    return Standardise(columns, mean[columns], deviation[columns])
-
-
 def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = FOURIER) -> FeatureMap:
     """φ of a table's rows, fixed by the public rows and a public seed.
 
@@ -170,11 +164,13 @@ def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = F
     rows = float_rows(public, np.shape(public)[1])
     scale = scale_of(rows)
     columns, standard = scale.columns, scale(rows)
-    rng, count = np.random.default_rng(seed), max(1, min(fourier, len(rows) // SHARE))
-    ranks = ranks_of(standard)
+    rng, ranks = np.random.default_rng(seed), ranks_of(standard)
+    room = (LARGEST - 1 - len(columns)) // (1 if ranks is None else 2)
+    count = max(1, min(fourier, len(rows) // SHARE, PRIVATE_FOURIER if private else room))
+    scales = np.resize(PRIVATE_FREQUENCIES if private else FREQUENCIES, count)
 
     def draw(n_columns: int) -> tuple[Table, Table]:
-        spread = rng.normal(size=(n_columns, count)) / np.sqrt(n_columns)
+        spread = rng.normal(size=(n_columns, count)) * scales / np.sqrt(n_columns)
         return spread, rng.uniform(0, 2 * np.pi, count)
 
     waves = Waves(*draw(len(columns)), ranks, *(draw(ranks.weights.shape[1]) if ranks is not None else (None, None)))
@@ -184,4 +180,27 @@ def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = F
             prefixes = (1 + len(columns), 1 + len(columns) + count)[: 1 + (ranks is not None)]
             return finish_map(rows.shape[1], full, (scale, waves), quantile=1.0, prefixes=prefixes)
         turn = turn_of(full, PRIVATE_WIDTH, 0.25)
-        return finish_map(rows.shape[1], turn(full), (scale, waves, turn), quantile=0.5, prefixes=PRIVATE_PREFIXES)
+        return finish_map(rows.shape[1], turn(full), (scale, waves, turn), quantile=0.5)
+
+
+def linear_map(public: Any) -> FeatureMap:
+    """φ of a table's rows without waves: the public rows' main directions, half-whitened."""
+    rows = float_rows(public, np.shape(public)[1])
+    scale = scale_of(rows)
+    with one_thread():
+        standard = scale(rows)
+        turn = turn_of(standard, MAIN_DIRECTIONS, 0.25)
+        return finish_map(rows.shape[1], turn(standard), (scale, turn), quantile=1.0)
+
+
+def scale_of(rows: Table) -> Standardise:
+    """The public mean and deviation of every column that varies."""
+    numbers = rows.astype(np.float64)
+    numbers[~np.isfinite(numbers)] = np.nan
+    known = np.flatnonzero(~np.isnan(numbers).all(axis=0))
+    mean, deviation = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    mean[known], deviation[known] = np.nanmean(numbers[:, known], axis=0), np.nanstd(numbers[:, known], axis=0)
+    columns = np.flatnonzero(deviation > CONSTANT)
+    if not len(columns):
+        raise DataError("Every column of the public rows is constant: there is nothing to make features of.")
+    return Standardise(columns, mean[columns], deviation[columns])

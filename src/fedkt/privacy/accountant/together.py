@@ -2,8 +2,8 @@
 
 Sound answers, of which the smallest is taken: releases that differ only in their number of queries are one longer
 release, priced by every accountant; different ones add up by pure composition, by their Rényi curves, as Gaussian
-mechanisms (μ² adds up), or, each at its share of δ, by their own best prices. That is for releases whose figures were
-all fixed without looking at a label.
+mechanisms (μ² adds up), or, each at its share of δ, by their own best prices; votes of one kind with released numbers
+beside them by the exact game (`joint`). That is for releases whose figures were all fixed without looking at a label.
 
 **Releases chosen as one goes** (`adaptive`): whether there is another one, and with which noise, may hang on labels
 that are out. Then an ε is that of a filter: a budget B, fixed beforehand, that every new release is checked against
@@ -24,7 +24,8 @@ label can move: pure has none, `one kind` half of δ, and gdp or zcdp, by the fi
 
 The first run is fixed before any label is out, and so is whether anything beyond it can ever fit B. If not, nothing
 else is released, and its price at the whole δ is the promise. If so, the rule that accepts more accepts the first run
-too (its true cost is no larger), and the sum above covers both. Hence the first run alone is priced at δ.
+too (its cost by that rule is no larger), and the sum above covers both. Hence the first run alone is priced at δ, and
+by any sound answer: also one that no later release can be added to, as votes with class counts by the exact game.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ def _fixed_beforehand(releases: list[Release], delta: float) -> Price:
         "pure": _pure(groups),
         "rdp": rdp.from_curve(np.array([rdp.rdp_curve(each) for each in groups]).sum(axis=0), delta),
         "gdp": _sum_of_squares(groups, delta) if _all_gaussian(groups) else math.inf,
+        "exact": _exact(groups, delta),
         "shares of δ": sum(price(each, share).epsilon for each in groups),
     }
     return _smallest(answers, groups, delta)
@@ -109,10 +111,9 @@ def _as_one_goes(releases: list[Release], run: int, delta: float) -> Price:
     alike = all(_of_kind(each, opening) for each in releases[1:])
     one_kind = replace(opening, queries=sum(each.queries for each in releases))
     if len(releases) == run:
-        # A first run of several kinds keeps to costs that a filter can add up: it goes on from there.
         if alike:
             return price(one_kind, delta)
-        answers = {"pure": _pure(groups), "zcdp": _concentrated(groups, delta)}
+        answers = {"pure": _pure(groups), "zcdp": _concentrated(groups, delta), "exact": _exact(groups, delta)}
         answers["gdp"] = _sum_of_squares(groups, delta) if _all_gaussian(groups) else math.inf
         return _smallest(answers, groups, delta)
     half = delta / 2
@@ -167,6 +168,15 @@ def _sum_of_squares(groups: list[Release], delta: float) -> float:
     """ε by Σμ²."""
     mu = math.sqrt(sum(_mu(each) ** 2 for each in groups))
     return gdp.from_mu(mu, delta) if math.isfinite(mu) else math.inf
+
+
+def _exact(groups: list[Release], delta: float) -> float:
+    """ε by the exact game, where all but one kind of votes are released numbers with Gaussian noise."""
+    from fedkt.privacy.accountant import joint
+
+    votes = [each for each in groups if each.noise.for_votes]
+    mu = math.sqrt(sum(each.noise.gdp_of(each.queries) ** 2 for each in groups if not each.noise.for_votes))
+    return joint.epsilon(votes[0], mu, delta) if len(votes) == 1 and 0 < mu < math.inf else math.inf
 
 
 def _mu(release: Release) -> float:

@@ -62,10 +62,10 @@ def bare(monkeypatch):
 
     def total(bundles, shares, count=None):
         quiet = PartyTotal(QUIET, count or len(bundles), 2, shares)
-        heard, own = algorithm(shares).hear(server(), bundles), server()
+        heard = algorithm(shares).hear(server(), bundles)
         monkeypatch.setattr(Server, "noise_rng", lambda self, *path: Silence())
         sums = [each.moments for each in heard.received.sums]
-        return quiet.mean(own, sums, heard.features(own.public)) * quiet.parties / quiet.longest
+        return quiet.mean(server(), sums, heard.features(PUBLIC)) * quiet.parties / quiet.longest
 
     return total
 
@@ -157,9 +157,8 @@ def test_a_party_of_one_class_is_nothing_where_the_shares_are_public(bare):
 def test_a_table_is_what_its_words_say(shares):
     X, y = draw(300, 4)
     features = algorithm(shares).feature_map(server())
-    public = features(server().public)
-    moments = whitened(sums_of(features, X, y, 2, gram=False).moments, public, 4)
-    phi = np.column_stack([np.ones(len(y)), features(X)[:, 1:] / public[:, 1:].std(axis=0)])
+    moments = whitened(sums_of(features, X, y, 2, gram=False).moments, features(PUBLIC), 4)
+    phi = features(X) / np.r_[1, features(PUBLIC)[:, 1:].std(axis=0)]
     if shares is not None:
         away = phi[y == 1, 1:].mean(axis=0) - phi[y == 0, 1:].mean(axis=0)
         expected = np.column_stack([-away / 2, away / 2])
@@ -177,8 +176,8 @@ def test_the_noise_on_the_mean_is_as_large_as_it_is_said_to_be():
     """Each number's noise is c·σ over the parties; what does not add up to 0 over the classes is dropped of it."""
     total = PartyTotal(GaussianSums(5.0), 50, 2, (0.7, 0.3))
     features = algorithm((0.7, 0.3)).feature_map(server())
-    nobody = [with_sums(f"party {number}", np.zeros((features.width, 2))) for number in range(50)]
-    numbers = np.array([total.mean(server(noise_seed=seed), nobody, features) for seed in range(600)])
+    nobody, public = [np.zeros((features.width, 2))] * 50, features(PUBLIC)
+    numbers = np.array([total.mean(server(noise_seed=seed), nobody, public) for seed in range(600)])
     assert numbers.shape[1:] == (4, 2)
     np.testing.assert_allclose(numbers.sum(axis=2), 0, atol=1e-12)
     expected = 0.6 * np.sqrt(0.5 * (1 / 0.7 + 1 / 0.3)) * 5.0 / 50 * np.sqrt(0.5)
@@ -251,7 +250,7 @@ def test_of_a_party_that_sends_nonsense_its_server_hears_and_no_report_does():
     own, judge = algorithm(), server(noise_seed=4)
     sent = own.party_steps(parties(20), None)
     own.server_step(judge, [*sent[1:], with_sums("party 0", np.ones((2, 2)))])
-    assert judge.diary.vote.silent["party 0"].startswith("Party 'party 0' counts as nothing, because")
+    assert judge.diary.vote.silent["party 0"].startswith("Party 'party 0' does not count, because")
     assert judge.diary.notes == []
 
 

@@ -120,7 +120,7 @@ class PartyTotal:
         noisy = server.ledger.release_sums(
             add_up, self.release, shape=shape, rng=server.noise_rng(self.release.stream), noise_seed=server.noise_seed
         )
-        return centred(np.asarray(noisy, dtype=np.float64) * (self.noise.step * self.longest / self.parties))
+        return centred(np.asarray(noisy * (self.noise.step * self.longest / self.parties), dtype=np.float64))
 
 
 def whitened(moments: Matrix, public: Matrix, width: int) -> Matrix:

@@ -112,12 +112,12 @@ class RoleOptions:
         ),
     ] = None
     copies: Annotated[
-        bool | None,
+        bool,
         typer.Option(
             "--copies",
             help="A final network also learns four copies of each public image, shifted by one pixel. Images only.",
         ),
-    ] = None
+    ] = False
 
 
 @dataclass(frozen=True)

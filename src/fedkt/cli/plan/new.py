@@ -168,7 +168,7 @@ def new_plan(
         privacy=privacy_settings(privacy, spending),
         card=card.texts(),
         seed=int(seed) if is_integer(seed) else seed,
-        **{name: value for name, value in values_of(roles).items() if value is not None},
+        **{name: value for name, value in values_of(roles).items() if value not in (None, False)},
     )
     write_atomically(target.output, agreed.to_toml().encode())
     stdout.say(agreed.explain())

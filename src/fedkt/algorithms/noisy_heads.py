@@ -2,9 +2,9 @@
 
 In the main directions of the public rows, of variance g, ΣM tells of each class m = g·β + noise, β being the head's
 weight there. The noise is τ² of the sums, and g·ν because so many rows, and so many public rows, are a sample. With
-β ~ N(0, s²·g^a) before anything is seen, the likeliest β afterwards is s²g^(a+1) / (s²g^(a+2) + τ² + gν) · m: directions
-that drown in noise are left out little by little, which no ridge does. Size s² and slope a are those under which the m
-that came are likeliest (empirical Bayes; MacKay 1992): nothing is tuned, and what is done to noisy sums is free.
+β ~ N(0, s²·g^a) before anything is seen, the likeliest β afterwards is s²g^(a+1) / (s²g^(a+2) + τ² + gν) · m:
+directions that drown in noise are left out little by little, which no ridge does. Size s² and slope a are those under
+which the m that came are likeliest (empirical Bayes; MacKay 1992): nothing is tuned, and what is done to noisy sums is free.
 
 Public rows of other class shares than the parties' make another G. The head says how probable each public row's class
 is, and that says which class shares the public rows have (Saerens, Latinne, Decaestecker 2002); each row then weighs as
@@ -45,7 +45,7 @@ def distance(sums: Sums, public: Matrix) -> float:
     """
     gap = sums.moments[1:].sum(axis=1) / sums.rows - public[:, 1:].mean(axis=0)
     spread = float(public[:, 1:].var(axis=0).sum())
-    noise = len(gap) * sums.moments.shape[1] * sums.variance / sums.rows**2
+    noise = float(len(gap) * sums.moments.shape[1] * sums.variance / sums.rows**2)
     noise += spread * (1 / len(public) + 1 / max(sums.rows, 1.0))
     beyond = float(gap @ gap) - noise
     if beyond <= CERTAIN * math.sqrt(2 / len(gap)) * noise:

@@ -4,7 +4,8 @@ In the main directions of the public rows, of variance g, ΣM tells of each clas
 weight there. The noise is τ² of the sums, and g·ν because so many rows, and so many public rows, are a sample. With
 β ~ N(0, s²·g^a) before anything is seen, the likeliest β afterwards is s²g^(a+1) / (s²g^(a+2) + τ² + gν) · m:
 directions that drown in noise are left out little by little, which no ridge does. Size s² and slope a are those under
-which the m that came are likeliest (empirical Bayes; MacKay 1992): nothing is tuned, and what is done to noisy sums is free.
+which the m that came are likeliest (empirical Bayes; MacKay 1992): nothing is tuned, and what is done to noisy sums is
+free.
 
 Public rows of other class shares than the parties' make another G. The head says how probable each public row's class
 is, and that says which class shares the public rows have (Saerens, Latinne, Decaestecker 2002); each row then weighs as

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.data import DATASETS
-from fedkt.errors import ConfigurationError, FedKTError
+from fedkt.errors import FedKTError
 from fedkt.lab.results import stored
 from fedkt.lab.series import run_all
 from fedkt.lab.setting import Setting, fingerprint
@@ -203,30 +203,31 @@ def known(setting: Setting) -> str:
 def make_part(settings: Sequence[Setting], results: Path, *, data_dir: Path | None) -> dict[str, str]:
     """Make what is missing; what cannot be had is given back with the reason."""
     left_out = {describe(each): reason for each in settings if (reason := known(each))}
-
-    def leave_out(setting: Setting, reason: ConfigurationError) -> None:
-        left_out[describe(setting)] = str(reason)
+    wanted = [each.with_defaults() for each in settings if not known(each)]
+    current: list[Setting] = []
 
     def start(_: int, setting: Setting) -> None:
+        current[:] = [setting]
         print(describe(setting), flush=True)
 
-    done = stored(results)
-    for setting in settings:
-        if known(setting) or fingerprint(setting.with_defaults()) in done:
-            continue
+    while True:
         try:
             run_all(
-                [setting],
+                wanted,
                 results=results,
                 measure_bytes=True,
                 on_start=start,
-                on_refused=leave_out,
                 data_dir=data_dir,
                 command=f"python paper/moments_study.py {results.stem.removeprefix('moments-')}",
             )
         except FedKTError as reason:
-            left_out[describe(setting)] = str(reason)
-    return left_out
+            if not current:
+                raise
+            # One run that cannot be had does not keep the others waiting.
+            left_out[describe(current[0])] = str(reason)
+            wanted = [each for each in wanted if each != current[0]]
+        else:
+            return left_out
 
 
 def describe(setting: Setting) -> str:

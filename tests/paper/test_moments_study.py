@@ -1,17 +1,20 @@
 """What is planned for moments, and attacks whose outcome is known beforehand."""
 
 import json
+from dataclasses import replace
 from math import exp
 
 import numpy as np
 import pytest
 
 from fedkt.algorithms import ALGORITHMS
+from fedkt.data import DATASETS, KnownDataset
+from fedkt.errors import DataError
 from fedkt.privacy.sums import GaussianSums
 from paper.kept import make_missing
 from paper.moments_attack import bound, figures, lira, proven_epsilon, ratio
 from paper.moments_data import package_folder, register
-from paper.moments_study import MOMENTS, PARTS, known
+from paper.moments_study import MOMENTS, PARTS, known, make_part, setting_of
 
 
 @pytest.mark.parametrize("part", list(PARTS))
@@ -22,6 +25,23 @@ def test_what_is_planned_is_understood_by_the_laboratory_or_left_out_in_words(pa
         assert known(setting) or setting.with_defaults().seed in range(300, 310)
     assert settings[0].algorithm == MOMENTS, "the decisive runs come first"
     assert all(each.algorithm in ALGORITHMS for each in settings if not known(each))
+
+
+def test_a_run_that_cannot_be_had_is_named_and_keeps_no_other_waiting(tmp_path, monkeypatch):
+    def missing(**_):
+        raise DataError("no such package")
+
+    monkeypatch.setitem(DATASETS, "flights", KnownDataset(missing, 11, "forest", "", "column"))
+    monkeypatch.setitem(ALGORITHMS, MOMENTS, replace(ALGORITHMS[MOMENTS], levels=("L0",)))
+    settings = [
+        setting_of("flights", "centralised", 1),
+        setting_of("digits", MOMENTS, 1, level="L2", epsilon=1.0),
+        setting_of("digits", "centralised", 1),
+    ]
+    left_out = make_part(settings, tmp_path / "runs.jsonl", data_dir=None)
+    assert sorted(left_out.values()) == ["'fedkt-moments' has no level L2 here", "no such package"]
+    (line,) = (tmp_path / "runs.jsonl").read_text().splitlines()
+    assert json.loads(line)["setting"]["dataset"] == "digits"
 
 
 def test_a_finished_line_is_not_made_again(tmp_path):

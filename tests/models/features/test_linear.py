@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from fedkt.algorithms import FedKT
 from fedkt.errors import DataError
+from fedkt.federation import Party
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.ensemble import fit_to_rows
 from fedkt.models.features.linear import PublicLogistic
 from fedkt.models.features.tables import linear_map
+from fedkt.privacy import Gaussian
 
 RNG = np.random.default_rng(1)
 PUBLIC = RNG.normal(size=(400, 4)) @ np.array([[3.0, 1, 0, 0], [0, 1, 0, 2], [0, 0, 0.1, 0], [0, 0, 0, 5]]) + 7
@@ -73,3 +78,18 @@ def test_a_rare_class_among_a_teachers_rows_counts_as_much_as_the_other():
 def test_rows_of_which_nothing_can_be_learned_are_refused_in_words():
     with pytest.raises(DataError, match="Every column of the public rows is constant"):
         fit_to_rows(as_estimator("linear"), np.ones((5, 3)), None)
+
+
+def test_behind_other_steps_it_takes_its_scale_from_what_they_give():
+    pipeline = make_pipeline(StandardScaler(), as_estimator("linear"))
+    assert fit_to_rows(pipeline, PUBLIC, None) is pipeline
+    assert pipeline.fit(ROWS, LABELS).score(ROWS, LABELS) > 0.9
+
+
+def test_a_party_of_level_l2_teaches_on_the_public_scale_alone():
+    party = Party(PUBLIC, ("a", "b"), 0, name="north", X=100 * ROWS, y=LABELS)
+    fedkt = FedKT("tree", teacher="linear", level="L2", noise=Gaussian(5.0), subsets=5, queries=20)
+    teacher = fedkt.roles_at([party])[0].teacher
+    assert teacher.feature_map.digest == linear_map(PUBLIC).digest
+    (student,) = fedkt.party_step(party, None).models
+    assert student.predict(PUBLIC).shape == (len(PUBLIC),)

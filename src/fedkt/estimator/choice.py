@@ -1,0 +1,67 @@
+"""Which algorithm the parameters of a FedKTClassifier stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from fedkt.algorithms import Auto, FedKT, Moments
+from fedkt.algorithms.party_total import shares_in_order
+from fedkt.algorithms.usual import usual_algorithm
+from fedkt.errors import ConfigurationError
+from fedkt.estimator.inputs import class_weights_by_place, estimator_of
+
+if TYPE_CHECKING:
+    from fedkt.estimator import FedKTClassifier
+
+
+def algorithm_of(own: FedKTClassifier, classes: NDArray[Any] | None, *, weighted: bool) -> FedKT | Moments | Auto:
+    """The algorithm as the parameters say, for these classes once they are known."""
+    voting = voting_of(own, weighted=weighted)
+    parts = [estimator_of(own.estimator), own.teacher, own.student, own.final]
+    if classes is not None:
+        parts = [class_weights_by_place(part, classes) for part in parts]
+    estimator, teacher, student, final = parts
+    if voting in (Moments.name, Moments.voting):
+        shares = None
+        if own.class_shares is not None and classes is not None:
+            shares = shares_in_order(own.class_shares, classes.tolist())
+        noise, copies = own.noise, own.copies
+        return Moments(estimator, final=final, level=own.level, noise=noise, class_shares=shares, copies=copies)
+    if own.class_shares is not None:
+        raise ConfigurationError("class_shares would do nothing: only moments have a use for them. Leave it out.")
+    families = {"teacher": teacher, "student": student, "final": final}
+    if voting in (Auto.name, Auto.voting):
+        return Auto(estimator, **families, level=own.level, copies=own.copies)
+    return FedKT(
+        estimator,
+        voting=voting,
+        **families,
+        partitions=own.partitions,
+        subsets=own.subsets,
+        level=own.level,
+        noise=own.noise,
+        queries=own.queries,
+        copies=own.copies,
+    )
+
+
+def voting_of(own: FedKTClassifier, *, weighted: bool) -> Any:
+    """How parties pass on what they know: as chosen, or what is usual for whoever chose everything else."""
+    if own.voting is not None:
+        return own.voting
+    choices = {
+        "model": own.estimator is not None,
+        "teacher": own.teacher is not None,
+        "student": own.student is not None,
+        "final": own.final is not None,
+        "party_models": bool(own.party_estimators),
+        "partitions": own.partitions is not None,
+        "subsets": own.subsets is not None,
+        "queries": own.queries != 1.0,
+        "mechanism": own.noise is not None and own.noise.for_votes,
+        "copies": own.copies,
+        "weights": weighted,
+    }
+    return usual_algorithm(own.level, [name for name, chosen in choices.items() if chosen])

@@ -30,6 +30,7 @@ STRENGTHS = tuple(10.0 ** (power / 2) for power in range(-10, 2))
 """Ridges that are tried, in units of the features' mean square."""
 FREE = 1e-9
 """The ridge on the constant, which none should shrink."""
+DISCRIMINANTS = "LDA"
 STEEPEST_TILT = 4.0
 """How far a standardised score may tilt the weight of a public row."""
 
@@ -128,7 +129,7 @@ def lda_head(sums: Sums, strength: float) -> Head:
     others = np.maximum(counts - 1, 1.0)
     extra = freedom / others * (1 + 0.5 / others)
     agreement = float((weights * sums.moments).sum()) / rows - (1 - 1 / n_classes) * float(sums.shares @ extra)
-    return Head("LDA", weights, agreement)
+    return Head(DISCRIMINANTS, weights, agreement)
 
 
 def plain_labels(sums: Sums, public: Matrix, strength: float) -> Labels:
@@ -188,8 +189,10 @@ def calibrate(head: Head, sums: Sums, public: Matrix, weights: Matrix | None = N
         slope = float((shares_of_rows * scaled).sum()) - agreement + doubt * parameters[0]
         return value + doubt * parameters[0] ** 2 / 2, np.concatenate([[slope], shares_of_rows.sum(axis=0) - shares])
 
-    bounds = [(FLATTEST, STEEPEST)] + [(-STEEPEST, STEEPEST)] * len(shares)
-    start = np.concatenate([[1.0], np.log(shares)])
+    # Discriminants have offsets of their own; fitted ones move far where a class is rare among public rows by chance.
+    free, start = (0.0, 0 * shares) if head.name == DISCRIMINANTS else (STEEPEST, np.log(shares))
+    bounds = [(FLATTEST, STEEPEST)] + [(-free, free)] * len(shares)
+    start = np.concatenate([[1.0], start])
     value, found = _least(loss, start, bounds)
     slope, offsets = float(found[0]) / unit, found[1:] - found[1:].mean()
     return CalibratedHead(head.name, head.weights * slope, offsets, value)

@@ -2,10 +2,9 @@
 
 In the main directions of the public rows, of variance g, ΣM tells of each class m = g·β + noise, β being the head's
 weight there. The noise is τ² of the sums, and g·ν because so many rows, and so many public rows, are a sample. With
-β ~ N(0, s²·g^a) before anything is seen, the likeliest β afterwards is s²g^(a+1) / (s²g^(a+2) + τ² + gν) · m:
-directions that drown in noise are left out little by little, which no ridge does. Size s² and slope a are those under
-which the m that came are likeliest (empirical Bayes; MacKay 1992): nothing is tuned, and what is done to noisy sums is
-free.
+β ~ N(0, s²·g^a) before anything is seen, the likeliest β afterwards is s²g^(a+1) / (s²g^(a+2) + τ² + gν) · m: what
+drowns in noise is left out little by little, which no ridge does. Size s² and slope a are those under which the sums
+are likeliest (empirical Bayes; MacKay 1992): nothing is tuned, and what is done to noisy sums is free.
 
 Public rows of other class shares than the parties' make another G. The head says how probable each public row's class
 is, and that says which class shares the public rows have (Saerens, Latinne, Decaestecker 2002); each row then weighs as
@@ -24,7 +23,7 @@ from fedkt.pooling import Matrix
 
 SLOPES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 """a: how fast weights become smaller where public rows vary less."""
-SIZES = tuple(10.0 ** (power / 4) for power in range(-8, 25))
+SIZES = tuple(10.0 ** (power / 4) for power in range(-8, 37))
 """s², in units of τ²."""
 TURNS = 2
 """How often public rows are weighed again."""

@@ -38,9 +38,11 @@ PRIVATE_WIDTH = 64
 """Main directions that are summed up where noise is added to the sums."""
 MAIN_DIRECTIONS = 128
 """Directions of a map without waves, where there are so many columns."""
-PRIVATE_FREQUENCIES = (0.35,)
+PRIVATE_FREQUENCIES = (0.25,)
 """There waves are slow: their first directions are columns and products of columns, not one wave each."""
 PRIVATE_FOURIER = 128
+FEW_COLUMNS = 16
+"""Of so few columns every direction may matter: waves then go along those of little variance as well."""
 SHARE = 4
 """There are so many public rows for a random feature, at the least."""
 
@@ -169,11 +171,15 @@ def table_map(public: Any, *, seed: int, private: bool = False, fourier: int = F
     count = max(1, min(fourier, len(rows) // SHARE, PRIVATE_FOURIER if private else room))
     scales = np.resize(PRIVATE_FREQUENCIES if private else FREQUENCIES, count)
 
-    def draw(n_columns: int) -> tuple[Table, Table]:
+    def draw(numbers: Table) -> tuple[Table, Table]:
+        n_columns = numbers.shape[1]
         spread = rng.normal(size=(n_columns, count)) * scales / np.sqrt(n_columns)
+        if private and n_columns <= FEW_COLUMNS:
+            turn = turn_of(numbers, n_columns, 0.25)
+            spread = turn.directions @ spread[: turn.directions.shape[1]] / turn(numbers).std()
         return spread, rng.uniform(0, 2 * np.pi, count)
 
-    waves = Waves(*draw(len(columns)), ranks, *(draw(ranks.weights.shape[1]) if ranks is not None else (None, None)))
+    waves = Waves(*draw(standard), ranks, *(draw(ranks(standard)) if ranks is not None else (None, None)))
     with one_thread():
         full = waves(standard)
         if not private:

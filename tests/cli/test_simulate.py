@@ -93,11 +93,11 @@ def test_compare_keeps_results_and_prints_json(tmp_path):
 
 
 def test_compare_knows_what_simulate_does_by_default():
-    assert usual_algorithms("L0") == "fedkt,fedkt-expert,solo,pate,centralised"
-    assert usual_algorithms("L1") == "fedkt"
-    assert usual_algorithms("L2") == "fedkt,fedkt-expert"
+    assert usual_algorithms("L0") == "fedkt,fedkt-expert,fedkt-moments,solo,pate,centralised"
+    assert usual_algorithms("L1") == "fedkt,fedkt-moments"
+    assert usual_algorithms("L2") == "fedkt,fedkt-expert,fedkt-moments"
     for level, noise in (("L1", "--sigma"), ("L2", "--sigma")):
-        for algorithm in usual_algorithms(level).split(","):
+        for algorithm in usual_algorithms(level, ["mechanism"]).split(","):
             words = ("simulate", "digits", *QUICK, "--algorithm", algorithm, "--level", level, noise, "4", "--json")
             done = fedkt(*words, "--queries", "20")
             assert json.loads(done.stdout)["privacy_statement"]["mechanism"] == "gaussian", done.stderr

@@ -103,10 +103,11 @@ class Moments(Algorithm):
         if self.level == "L0" and self.noise is not None:
             raise ConfigurationError(f"Level L0 adds no noise, but a noise was given ({self.noise!r}). Leave it out.")
         if self.level != "L0" and not isinstance(self.noise, GaussianSums):
+            given = "" if self.noise is None else f", got {self.noise!r}"
             raise ConfigurationError(
-                f"Sums of features leave at level {self.level} with noise of their own ({GaussianSums.name}), got "
-                f"{self.noise!r}. Give --epsilon on the command line, GaussianSums(sigma=10) from fedkt.privacy.sums "
-                "in Python."
+                f"Level {self.level} needs a noise for sums of features{given}. Give --epsilon 2 on the command line, "
+                "GaussianSums(sigma=10) from fedkt.privacy.sums in Python; or choose votes (--voting), whose noise is "
+                "another."
             )
         if self.class_shares is not None and self.level != "L1":
             raise ConfigurationError(
@@ -348,6 +349,7 @@ CARD = Card(
     traffic=Traffic("n·D·(K + D/2)", lambda s, r: 1, one_way=True),
     colour="sky",
     marker="P",
+    compared_at=("L0", "L1", "L2"),
     levels=("L0", "L1", "L2"),
     noise_for_epsilon=noise_for_epsilon,
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from fedkt.algorithms import ALGORITHMS
-from fedkt.algorithms.voting import algorithm_name, make_voting, usual_voting
+from fedkt.algorithms.usual import usual_algorithm
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.models.catalogue import MODELS
@@ -27,14 +27,13 @@ def either(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def usual_algorithm(level: str) -> str:
-    """What is simulated where nobody chose an algorithm: FedKT, with the voting that is usual at the level."""
-    return algorithm_name(make_voting(usual_voting(level)))
+def usual_algorithms(level: str, chosen: Collection[str] = ()) -> str:
+    """What is compared where nobody chose it: FedKT's ways and their bounds, which have no private level.
 
-
-def usual_algorithms(level: str) -> str:
-    """What is compared where nobody chose it: FedKT with both votings and its bounds, which have no private level."""
-    return ",".join(card.name for card in ALGORITHMS.values() if level in card.compared_at)
+    Who chose the noise of votes compares votes.
+    """
+    cards = [card for card in ALGORITHMS.values() if level in card.compared_at]
+    return ",".join(card.name for card in cards if "mechanism" not in chosen or card.noise_for_epsilon is None)
 
 
 def by_level(usual: Callable[[str], str]) -> str:

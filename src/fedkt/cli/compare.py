@@ -76,12 +76,13 @@ def compare(
 
       fedkt compare digits --model mlp --algorithms fedkt,fedavg --rounds 10 --bytes --curve curve.svg
     """
-    from fedkt.cli.runs import algorithms_with, settings_of
+    from fedkt.cli.runs import algorithms_with, chosen_among, settings_of
     from fedkt.cli.tables import write_curve, write_report
     from fedkt.lab.curves import check_curve
 
-    names = algorithms_with(algorithms, voting, level=run.privacy.level)
-    settings = settings_to_compare(settings_of(dataset, data, run), names, seeds_in(seeds))
+    values = settings_of(dataset, data, run)
+    names = algorithms_with(algorithms, voting, level=run.privacy.level, chosen=chosen_among(values))
+    settings = settings_to_compare(values, names, seeds_in(seeds))
     if not settings:
         raise ConfigurationError("There is nothing to compare: name at least one algorithm and one seed.")
     if files.curve is not None:

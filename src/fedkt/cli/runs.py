@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -43,14 +43,17 @@ def noise_choice(
     return noise.name, tuple((name, noise.scale[name]) for name in scale_names if name in noise.scale)
 
 
-def algorithm_with(algorithm: str | None, voting: str | None, *, level: str) -> str:
-    """The algorithm to simulate: as named, FedKT with the voting that is named, or what is usual at the level."""
+def algorithm_with(algorithm: str | None, voting: str | None, *, level: str, chosen: Collection[str] = ()) -> str:
+    """The algorithm to simulate: as named, FedKT with the voting that is named, or what is usual.
+
+    What is usual hangs on the level, and on the settings that were `chosen`.
+    """
+    from fedkt.algorithms.usual import usual_algorithm
     from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
-    from fedkt.cli.catalogues import usual_algorithm
 
     algorithm = None if algorithm is None else full_name(algorithm)
     if voting is None:
-        return algorithm or usual_algorithm(level)
+        return algorithm or usual_algorithm(level, chosen)
     choice, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
     if algorithm in (None, choice, plain):
         return choice
@@ -71,12 +74,15 @@ def full_name(algorithm: str) -> str:
     return long if algorithm not in ALGORITHMS and long in ALGORITHMS else algorithm
 
 
-def algorithms_with(algorithms: str | None, votings: str | None, *, level: str) -> tuple[str, ...]:
+def algorithms_with(
+    algorithms: str | None, votings: str | None, *, level: str, chosen: Collection[str] = ()
+) -> tuple[str, ...]:
     """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
     from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
     from fedkt.cli.catalogues import usual_algorithms
 
-    names = tuple(map(full_name, options.names(usual_algorithms(level) if algorithms is None else algorithms)))
+    compared = usual_algorithms(level, chosen) if algorithms is None else algorithms
+    names = tuple(map(full_name, options.names(compared)))
     if votings is None:
         return tuple(dict.fromkeys(names))
     plain = algorithm_name(Consistent)
@@ -150,3 +156,8 @@ def idle_settings(setting: Setting) -> list[str]:
 def flags_of(names: list[str]) -> str:
     """Options as they are typed."""
     return ", ".join("--" + name.replace("_", "-") for name in names)
+
+
+def chosen_among(values: Mapping[str, Any]) -> list[str]:
+    """The fields of a setting that somebody gave a value that says something."""
+    return [name for name, value in values.items() if value not in ((), False)]

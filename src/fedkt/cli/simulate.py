@@ -46,13 +46,14 @@ def simulate(
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
     from fedkt.cli.output import print_json, progress_bar, warn
-    from fedkt.cli.runs import algorithm_with, check_used, settings_of
+    from fedkt.cli.runs import algorithm_with, check_used, chosen_among, settings_of
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.lab.runner import run as run_setting
     from fedkt.lab.setting import Setting
 
     values = settings_of(dataset, data, run)
-    values |= {"algorithm": algorithm_with(algorithm, voting, level=run.privacy.level), "seed": seed}
+    name = algorithm_with(algorithm, voting, level=run.privacy.level, chosen=chosen_among(values))
+    values |= {"algorithm": name, "seed": seed}
     setting = Setting(**{"soft_final": True, **values}).with_defaults()
     check_used(values, setting)
     if diagnostic:

@@ -14,10 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fedkt.algorithms import Auto, FedKT, Moments
-from fedkt.algorithms.party_total import shares_in_order
-from fedkt.algorithms.voting import usual_voting
 from fedkt.errors import ConfigurationError, DataError
+from fedkt.estimator.choice import algorithm_of
 from fedkt.estimator.inputs import (
     absence_notes,
     check_public_rows,
@@ -138,13 +136,14 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
         `sample_weight` says how much each row counts in the training of teachers; a row of weight 0 does not exist.
         """
-        self._algorithm(None).check()
+        weighted = sample_weight is not None
+        algorithm_of(self, None, weighted=weighted).check()
         self.image_ = image_of(X)
         X = self._check_rows(X, reset=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng(seed)
         private = self._private_rows(X, y, sample_weight, parties, rng)
-        algorithm = self._algorithm(self.classes_)
+        algorithm = algorithm_of(self, self.classes_, weighted=weighted)
         notes: list[str] = []
         if parties is None and self.n_parties == 1:
             notes.append("All rows are one party's: say whose they are with `parties`, or choose n_parties.")
@@ -263,44 +262,6 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return self._check_rows(public, reset=False)
         except ValueError as reason:
             raise DataError(f"`public` cannot be used: {reason}") from reason
-
-    def _algorithm(self, classes: NDArray[Any] | None) -> FedKT | Moments | Auto:
-        """FedKT as the parameters say, for these classes once they are known."""
-        if self.voting == Moments.voting:
-            final = self.final if classes is None else class_weights_by_place(self.final, classes)
-            shares = None
-            if self.class_shares is not None and classes is not None:
-                shares = shares_in_order(self.class_shares, classes.tolist())
-            return Moments(
-                estimator_of(self.estimator),
-                final=final,
-                level=self.level,
-                noise=self.noise,
-                class_shares=shares,
-                copies=self.copies,
-            )
-        if self.class_shares is not None:
-            raise ConfigurationError("class_shares would do nothing: only moments have a use for them. Leave it out.")
-        parts = [estimator_of(self.estimator), self.teacher, self.student, self.final]
-        if classes is not None:
-            parts = [class_weights_by_place(part, classes) for part in parts]
-        estimator, teacher, student, final = parts
-        if self.voting == Auto.voting:
-            families = {"teacher": teacher, "student": student, "final": final}
-            return Auto(estimator, **families, level=self.level, copies=self.copies)
-        return FedKT(
-            estimator,
-            voting=usual_voting(self.level) if self.voting is None else self.voting,
-            teacher=teacher,
-            student=student,
-            final=final,
-            partitions=self.partitions,
-            subsets=self.subsets,
-            level=self.level,
-            noise=self.noise,
-            queries=self.queries,
-            copies=self.copies,
-        )
 
     def _private_rows(self, X: Any, y: Any, sample_weight: Any, parties: Any, rng: np.random.Generator) -> PrivateRows:
         """The rows that count, dealt out; they say which classes there are."""

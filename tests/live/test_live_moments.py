@@ -25,6 +25,7 @@ from fedkt.plan import read_plan
 from fedkt.privacy import Ledger
 from live_federation import NAMES, build, fedkt, party, server
 
+L1 = ("--level", "L1", "--epsilon", "4")
 L2 = ("--level", "L2", "--epsilon", "4")
 
 
@@ -488,10 +489,15 @@ def test_a_map_that_is_honest_on_public_rows_only_cannot_make_a_row_heavier_or_s
         ((*L2, "--queries", "30"), ConfigurationError, "Sums are one release"),
         ((*L2, "--adjacency", "add-or-remove"), PlanError, "being replaced"),
         (("--level", "L2", "--noise", "gaussian:9"), ConfigurationError, "Sums leave with noise of their own"),
+        ((*L1, "--rows", "north=60"), PlanError, "every party counts the same"),
+        ((*L1, "--class-shares", "malignant=0.4,benign=0.7"), ConfigurationError, "sum to 1"),
+        ((*L1, "--class-shares", "ill=0.4"), ConfigurationError, "'ill' is none"),
+        ((*L2, "--class-shares", "malignant=0.4"), PlanError, "Leave class_shares out"),
+        (("--class-shares", "malignant=0.4"), ConfigurationError, "Level L0 adds no noise, but class_shares"),
         (
-            ("--level", "L1", "--epsilon", "1"),
-            ConfigurationError,
-            "Plans with moments have the levels L0 and L2",
+            ("--voting", "consistent", "--level", "L1", "--epsilon", "1", "--class-shares", "malignant=0.4"),
+            PlanError,
+            "only moments at level L1 has",
         ),
         (("--epsilon", "1"), ConfigurationError, "Level L0 adds no noise"),
         (("--final", "cnn"), PlanError, "cnn reads images"),

@@ -20,7 +20,11 @@ def simulate(
     dataset: options.Dataset,
     data: DataOptions,
     algorithm: Annotated[
-        str | None, typer.Option(help="{algorithms}. Default: {algorithm}.", rich_help_panel=FEDERATION)
+        str | None,
+        typer.Option(
+            help="{algorithms}. Default: {algorithm}; votes where a family or the shape of a vote is chosen.",
+            rich_help_panel=FEDERATION,
+        ),
     ] = None,
     voting: options.Voting = None,
     *,

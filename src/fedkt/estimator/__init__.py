@@ -56,7 +56,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         its rows of each class, which it tells) or "expert-no-counts" (a student says by itself which rows are not its
         party's); or "moments": no students, parties send sums of public features, and only `final` is trained, where
         it is given; or "auto": both are sent, and the server serves what should be better. Default: "expert", and
-        "consistent" at a private level.
+        "consistent" at a private level, where a family, weights or the shape of a vote are chosen; else "auto", and
+        "moments" at a private level.
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.

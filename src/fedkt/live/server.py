@@ -97,7 +97,16 @@ def run_server(
             raise BundleError(not_enough(arrivals, plan, needed, inbox))
         diary.notes.extend(ignored_entries(inbox, plan.names))
         started, cpu_started = time.perf_counter(), cpu_clock()
-        server = Server(rows, plan.classes, server_seed(plan), image=plan.image, jobs=jobs, diary=diary, ledger=account)
+        server = Server(
+            rows,
+            plan.classes,
+            server_seed(plan),
+            image=plan.image,
+            jobs=jobs,
+            diary=diary,
+            ledger=account,
+            parties=len(plan.names),
+        )
         vote = hold_vote(plan, server, bundles, needed, ledger)
         # At level L1 students leave the server only through the noise: no size, score, error or vote of theirs is told.
         alone = () if protects_parties(plan.level) else vote.voting

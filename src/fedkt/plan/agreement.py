@@ -134,7 +134,7 @@ class Plan(Part):
             # A plan without noise says what it said before there was any.
             del values["privacy"]
         else:
-            for name in ("count_sigma", "queries"):
+            for name in ("count_sigma", "queries", "class_shares"):
                 if values["privacy"][name] is None:
                     del values["privacy"][name]
         if self.features is None:

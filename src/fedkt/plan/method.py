@@ -39,8 +39,6 @@ class Method(ABC):
     privacy_comment: ClassVar[str]
     tells_counts: bool
     """Whether parties tell how many rows of each class they have."""
-    weighs_rows: bool
-    """Whether a party's rows decide how much it counts, so that the plan may limit them."""
     cuts_rows: ClassVar[bool]
     """Whether a party deals its records to subsets, by what tells them apart."""
     scaled: str
@@ -77,6 +75,10 @@ class Method(ABC):
     @abstractmethod
     def expected(self, plan: Plan) -> dict[str, Any]:
         """What is particular to a bundle: fields of `Expected`."""
+
+    @abstractmethod
+    def weighs_rows(self, level: str) -> bool:
+        """Whether a party's rows decide how much it counts, so that the plan may limit them."""
 
     def calibrated(self, plan: Plan, name: str) -> bool:
         """Whether this party's students are to be of families that find a class about as probable as it is."""

@@ -10,7 +10,7 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from fedkt.errors import ConfigurationError
 from fedkt.plan.method import Method
-from fedkt.plan.parts import Part, Text
+from fedkt.plan.parts import MAX_CLASSES, Part, Text
 from fedkt.privacy import Noise, make_noise
 from fedkt.privacy.price import Adjacency
 
@@ -32,6 +32,10 @@ class Privacy(Part):
     """Against what a unit is protected: see `fedkt.privacy.price`."""
     count_sigma: Annotated[FiniteFloat, Field(gt=0)] | None = None
     """Expert voting at level L2: the noise on a party's class counts, in rows."""
+    class_shares: (
+        Annotated[tuple[Annotated[FiniteFloat, Field(gt=0, lt=1)], ...], Field(max_length=MAX_CLASSES)] | None
+    ) = None
+    """Moments at level L1: the share of each class, in the plan's order, where everybody knows it."""
 
     @model_validator(mode="after")
     def _check(self) -> Privacy:

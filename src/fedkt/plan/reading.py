@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from fedkt.algorithms.party_total import shares_in_order
 from fedkt.algorithms.voting import Consistent
 from fedkt.data.images import image_shape
 from fedkt.data.schema import fit_schema
@@ -54,9 +55,9 @@ def make_plan(
     """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
 
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
-    delta and budget (by default what one run costs). `rows` are the most that a party may say it has (expert voting),
-    `card` purpose, limits and contact. `settings` are teacher, student, final, epochs, copies, seed and
-    min_parties.
+    delta, budget (by default what one run costs) and, by their names, class shares that are public. `rows` are the most
+    that a party may say it has (expert voting, moments), `card` purpose, limits and contact. `settings` are teacher,
+    student, final, epochs, copies, seed and min_parties.
     """
     require_level(level)
     check_members(parties, keys=keys or {}, rows=rows or {})
@@ -70,7 +71,8 @@ def make_plan(
     shape = method.shape(level, partitions, subsets)
     method.check_new(level, shape, models)
     figures = {"public_rows": table.n_rows, "classes": len(classes), "parties": len(parties)}
-    noise = privacy_table(privacy or {}, method=method, level=level, figures=figures, shape=shape)
+    asked = with_shares(privacy or {}, classes)
+    noise = privacy_table(asked, method=method, level=level, figures=figures, shape=shape)
     features = method.features(schema.encode(table), image_shape(schema.feature_names), level)
     values: dict[str, Any] = {
         "format": FORMAT,
@@ -98,6 +100,15 @@ def check_members(parties: Sequence[str], *, keys: Mapping[str, str], rows: Mapp
         strangers = [name for name in names if name not in parties]
         if strangers:
             raise PlanError(f"{what} given for {strangers[0]!r}, which is not among the parties: {', '.join(parties)}.")
+
+
+def with_shares(privacy: Mapping[str, Any], classes: Sequence[str | int]) -> dict[str, Any]:
+    """What was asked for, class shares by name as one for each class in the plan's order."""
+    shares = privacy.get("class_shares")
+    if not shares:
+        return dict(privacy)
+    named = {str(name): share for name, share in dict(shares).items()}
+    return {**privacy, "class_shares": shares_in_order(named, [str(each) for each in classes])}
 
 
 def read_unlabelled(public: str | Path, label: str, *, others: Sequence[str]) -> Table:

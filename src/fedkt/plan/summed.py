@@ -21,7 +21,6 @@ from fedkt.privacy.sums import GaussianSums
 if TYPE_CHECKING:
     from fedkt.plan.agreement import Plan
 
-LEVELS = ("L0", "L2")
 HEAD = "head"
 """What the final model is called that no family has learned."""
 EXACT = (
@@ -31,13 +30,18 @@ EXACT = (
 )
 
 
-def check_level(level: str) -> None:
-    """Refuse a level that a plan with moments does not have."""
-    if level not in LEVELS:
-        raise ConfigurationError(
-            f"Plans with moments have the levels {' and '.join(LEVELS)}, not {level}. Choose level L2, which protects "
-            "every record, or consistent voting at level L1."
-        )
+SERVER_SEES = (
+    "The server is trusted with every party's sums as they are: of one row the sum is the row. It shortens what it "
+    "makes of each party's sums to length 1, so that a party moves the total by 2 at most, whatever it sends."
+)
+PUBLIC_SHARES = (
+    "The class shares in this plan are known to everybody, and nothing is promised about them. Shares counted in the "
+    "parties' rows do not belong here: that would be a release that nobody paid for."
+)
+SHARES_HELP = (
+    "Where everybody knows the class shares, from a census or a register, --class-shares makes the final model better "
+    "at the same epsilon."
+)
 
 
 class SumsMethod(Method):
@@ -53,10 +57,10 @@ class SumsMethod(Method):
         "it is not itself the final model. default: what a party compares the final model with (--evaluate)."
     )
     privacy_comment: ClassVar[str] = """\
-mechanism and scale: the noise on every number of a party's sums.
-budget: the epsilon that all releases of one party may cost together, at this delta."""
+mechanism and scale: the noise on every number of a party's sums (L2), or of the total of the parties (L1).
+budget: the epsilon that all releases of one owner (L1: the server, L2: a party) may cost together, at this delta.
+class_shares: those that everybody knows, in the order of the classes."""
     tells_counts = True
-    weighs_rows = True
     cuts_rows: ClassVar[bool] = False
     scaled = "sums"
 
@@ -74,7 +78,6 @@ budget: the epsilon that all releases of one party may cost together, at this de
 
     def privacy_table(self, table: Table, level: str, figures: dict[str, int], shape: Mapping[str, int]) -> Table:
         """The [privacy] table for what was asked for: an ε becomes the smallest noise that keeps it."""
-        check_level(level)
         if "queries" in table:
             raise ConfigurationError("Sums are one release, however many public rows there are: leave queries out.")
         epsilon = table.pop("epsilon", None)
@@ -99,7 +102,6 @@ budget: the epsilon that all releases of one party may cost together, at this de
     def check(self, plan: Plan) -> None:
         """Refuse values that do not go together, and a feature map that breaks the rules of received graphs."""
         private, models = plan.privacy, plan.models
-        check_level(plan.level)
         if (plan.partitions, plan.subsets) != (1, 1):
             raise ValueError("partitions, subsets: moments cuts no rows, so leave both out")
         if models.teacher or models.student or models.parties:
@@ -107,10 +109,15 @@ budget: the epsilon that all releases of one party may cost together, at this de
         if private is not None and (private.queries, private.count_sigma) != (None, None):
             raise ValueError("privacy: sums are one release, so it has no queries and no count_sigma")
         if private is not None and private.adjacency != "replace-one":
-            raise ValueError("privacy.adjacency: moments at level L2 protects a record against being replaced")
+            raise ValueError("privacy.adjacency: moments protects a record or a party against being replaced")
+        if plan.level == "L1" and any(member.rows is not None for member in plan.parties):
+            raise ValueError("parties: at level L1 every party counts the same, whatever its rows, so leave rows out")
         if plan.features is None:
             raise ValueError("features is missing, the map that everybody sums up. Make the plan anew: fedkt plan new")
-        self.algorithm(plan).check()
+        algorithm = self.algorithm(plan)
+        algorithm.check()
+        # Class shares that are none are refused here, before anybody agrees on them.
+        algorithm.releases(**plan.public_figures)
 
     def algorithm(self, plan: Plan) -> Moments:
         """Moments as agreed, with the plan's own map."""
@@ -120,6 +127,7 @@ budget: the epsilon that all releases of one party may cost together, at this de
             final=trained_for(models.final, models.epochs),
             level=plan.level,
             noise=None if private is None else private.noise,
+            class_shares=None if private is None else private.class_shares,
             features=plan.feature_map,
             copies=bool(models.copies),
         )
@@ -129,6 +137,10 @@ budget: the epsilon that all releases of one party may cost together, at this de
         assert plan.features is not None
         shapes = self.algorithm(plan).array_shapes(plan.features.width, len(plan.classes))
         return {"max_models": 0, "arrays": shapes}
+
+    def weighs_rows(self, level: str) -> bool:
+        """Not at level L1: there a party is one table, as long as any other."""
+        return level != "L1"
 
     def try_on(self, plan: Plan, public: Any) -> None:
         """Refuse a plan whose feature map does not work on the public rows."""
@@ -141,7 +153,7 @@ budget: the epsilon that all releases of one party may cost together, at this de
     def within_rows(self, plan: Plan, bundle: Bundle) -> Bundle:
         """The bundle, its noisy sums scaled down to the rows that its party may tell of."""
         most, noise = plan.most_rows(bundle.sender), None if plan.privacy is None else plan.privacy.noise
-        if most is None or not isinstance(noise, GaussianSums):
+        if most is None or plan.level != "L2" or not isinstance(noise, GaussianSums):
             return bundle
         rows = float(bundle.arrays[MOMENTS][0].sum()) * noise.step
         if rows <= most:
@@ -168,7 +180,7 @@ budget: the epsilon that all releases of one party may cost together, at this de
     def party_words(self, plan: Plan) -> str:
         """What each party does before it sends anything."""
         assert plan.features is not None
-        products = "" if plan.level == "L2" else ", and the products of these numbers over all its rows"
+        products = ", and the products of these numbers over all its rows" * (plan.level == "L0")
         noise = ", and adds noise to every number of the sums" * (plan.level == "L2")
         return (
             f"Each party makes {plan.features.width} numbers of each of its rows, by the feature map in this plan, and "
@@ -195,7 +207,8 @@ budget: the epsilon that all releases of one party may cost together, at this de
         assert plan.features is not None
         width, classes = plan.features.width, len(plan.classes)
         sums = f"sums of {width} features for each of {classes} labels"
-        more = ", with noise" if plan.level == "L2" else f" and {width * (width + 1) // 2:,} sums of their products"
+        products = f" and {width * (width + 1) // 2:,} sums of their products"
+        more = {"L0": products, "L1": "", "L2": ", with noise"}[plan.level]
         claim = ", privacy claim" * (plan.level == "L2")
         return (
             f"  One file per party: {sums}{more},",
@@ -208,10 +221,17 @@ budget: the epsilon that all releases of one party may cost together, at this de
 
     def released_words(self, plan: Plan, price: Price) -> str:
         """What leaves with how much noise."""
+        if plan.level == "L1":
+            return f"every number of the total of {len(plan.parties)} parties, one release"
         return "every number of a party's sums, one release"
 
     def noise_words(self, plan: Plan, price: Price) -> str:
         """How far the noise moves a count."""
+        if plan.level == "L1":
+            return (
+                f"It moves every number of a total, to which a party adds a table of length 1 at most, by about "
+                f"{price.release.noise.spread:.3g}: many parties drown it, few parties drown in it."
+            )
         return (
             f"It moves the number of a party's rows with a label by about {price.release.noise.spread:.3g} rows, and "
             "every other sum by as much: many rows drown it, few rows drown in it."
@@ -219,6 +239,9 @@ budget: the epsilon that all releases of one party may cost together, at this de
 
     def privacy_words(self, plan: Plan) -> tuple[str, ...]:
         """What the promise hangs on."""
+        if plan.level == "L1":
+            shares = () if plan.privacy is None else plan.privacy.class_shares
+            return (SERVER_SEES, *([PUBLIC_SHARES] if shares else []))
         return (
             "Every row counts as a record. What the feature map says of a row is cut to the length that the noise is "
             "made for, at the party and whatever the map is: the promise holds for a map of strangers as well.",
@@ -228,6 +251,9 @@ budget: the epsilon that all releases of one party may cost together, at this de
         """What to know of public rows that do not resemble the parties'."""
         if plan.level == "L0":
             return ""
+        if plan.level == "L1":
+            known = plan.privacy is not None and plan.privacy.class_shares is not None
+            return "" if known else SHARES_HELP
         return (
             "How features go together is taken from the public rows: where these do not resemble the parties' rows, "
             "other class shares, say, the final model is worse. The server warns of it where the noise lets that show."

@@ -21,7 +21,7 @@ refused. What it means in words:  fedkt plan check plan.toml"""
 
 LEVELS = {
     "L0": "no noise, no privacy promise beyond that rows do not travel",
-    "L1": "noise at the server protects each party; the server sees the students without noise",
+    "L1": "noise at the server protects each party; the server sees what they send without noise",
     "L2": "noise at the parties protects each record before anything leaves",
 }
 
@@ -137,7 +137,7 @@ def explain(plan: Plan) -> str:
         + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),
         *_feature_lines(plan),
         f"  Models      {method.models_words(plan)}",
-        *([f"  Weights     {_weights(plan)}"] if method.weighs_rows else []),
+        *([f"  Weights     {_weights(plan)}"] if method.weighs_rows(plan.level) else []),
         f"  Seed        {seed}",
         *_card_lines(plan),
         "",

@@ -47,7 +47,6 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
         # The paper's own voting goes without saying.
         self.silent = frozenset({"voting"}) if voting.name == Consistent.name else frozenset()
         self.tells_counts = voting.class_counts
-        self.weighs_rows = voting.probabilities
         self.scaled = "class counts" if voting.class_counts else "student's claims"
 
     def shape(self, level: str, partitions: int | None, subsets: int | None) -> dict[str, int]:
@@ -105,11 +104,13 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
         voting.check(level=plan.level, partitions=plan.partitions, subsets=plan.subsets)
         if privacy is not None:
             check_adjacency(plan.level, privacy.adjacency)
+        if privacy is not None and privacy.class_shares is not None:
+            raise ValueError("privacy.class_shares is given, which only moments at level L1 has")
         noisy_counts = plan.level == "L2" and voting.class_counts
         if privacy is not None and (privacy.count_sigma is not None) != noisy_counts:
             wrong = "is missing, the noise on class counts that" if noisy_counts else "is given, which only"
             raise ValueError(f"privacy.count_sigma {wrong} expert voting at level L2 has")
-        if not self.weighs_rows and any(member.rows is not None for member in plan.parties):
+        if not self.weighs_rows(plan.level) and any(member.rows is not None for member in plan.parties):
             raise ValueError(
                 "parties: rows are the most that a party may tell of, and only expert voting and moments have it tell"
             )
@@ -153,6 +154,10 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
             "soft": self.voting.probabilities,
             "background_class": self.voting.background_class,
         }
+
+    def weighs_rows(self, level: str) -> bool:
+        """Where students say how sure they are, which hangs on how many rows are behind them."""
+        return self.voting.probabilities
 
     def calibrated(self, plan: Plan, name: str) -> bool:
         """Whether this party's students are to be of families that find a class about as probable as it is."""

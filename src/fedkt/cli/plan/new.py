@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from fedkt.cli import options
-from fedkt.cli.groups import CardOptions, PrivacyOptions, RoleOptions, ShapeOptions
+from fedkt.cli.groups import CardOptions, PrivacyOptions, RoleOptions, ShapeOptions, ShareOptions
 from fedkt.cli.panels import DATA, FEDERATION, MODEL, OUTPUT, PRIVACY, values_of, with_groups
 from fedkt.errors import ConfigurationError
 
@@ -127,6 +127,7 @@ def new_plan(
     roles: RoleOptions,
     privacy: PrivacyOptions,
     spending: BudgetOptions,
+    shares: ShareOptions,
     card: CardOptions,
     target: PlanOutput,
 ) -> None:
@@ -148,6 +149,9 @@ def new_plan(
       fedkt plan new --public public.csv --label outcome --classes yes,no --party north --party south
       --voting moments --level L2 --epsilon 1
 
+      fedkt plan new --public public.csv --label outcome --classes yes,no --party p1 --party p2 …
+      --voting moments --level L1 --epsilon 1 --class-shares yes=0.24
+
       fedkt plan new --public scans/ --label finding --classes healthy,ill --party north --party south
       --model cnn --party-model south=forest --epochs 20
     """
@@ -165,7 +169,7 @@ def new_plan(
         party_models=values_by_name(families.party_model, "--party-model", "south=boosting"),
         task=target.task,
         level=privacy.level,
-        privacy=privacy_settings(privacy, spending),
+        privacy=privacy_settings(privacy, spending, shares),
         card=card.texts(),
         seed=int(seed) if is_integer(seed) else seed,
         **{name: value for name, value in values_of(roles).items() if value not in (None, False)},
@@ -226,7 +230,7 @@ def member_settings(members: MemberOptions) -> dict[str, Any]:
     }
 
 
-def privacy_settings(privacy: PrivacyOptions, spending: BudgetOptions) -> dict[str, Any]:
+def privacy_settings(privacy: PrivacyOptions, spending: BudgetOptions, shares: ShareOptions) -> dict[str, Any]:
     """What the plan's [privacy] is made from; None is what nobody gave."""
     from fedkt.cli.runs import noise_choice
 
@@ -237,6 +241,7 @@ def privacy_settings(privacy: PrivacyOptions, spending: BudgetOptions) -> dict[s
         "epsilon": privacy.epsilon,
         "queries": options.number_or_fraction(privacy.queries),
         "delta": privacy.delta,
+        "class_shares": dict(options.shares(shares.class_shares) or {}),
         **values_of(spending),
     }
 

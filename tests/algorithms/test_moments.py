@@ -176,10 +176,10 @@ def test_who_moves_the_head_most_is_named_with_how_far():
 @pytest.mark.parametrize(
     ("algorithm", "words"),
     [
-        (Moments("tree", level="L1"), "leave at level L1 with noise of their own"),
-        (Moments("tree", level="L2"), "noise of their own"),
+        (Moments("tree", level="L1"), "Level L1 needs a noise for sums of features. Give"),
+        (Moments("tree", level="L2"), "Level L2 needs a noise for sums of features. Give"),
         (Moments("tree", class_shares=(0.2, 0.3, 0.5)), "parties tell the class shares themselves"),
-        (Moments("tree", level="L2", noise=Gaussian(40)), "noise of their own"),
+        (Moments("tree", level="L2", noise=Gaussian(40)), "for sums of features, got Gaussian"),
         (Moments("tree", noise=GaussianSums(1)), "Level L0 adds no noise"),
         (Moments("tree", smallest_class=0), "at least 1, got 0"),
         (Moments("tree", level="L7"), "no privacy level"),

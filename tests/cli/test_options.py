@@ -170,9 +170,9 @@ def test_fedkt_with_a_voting_is_the_algorithm_of_that_name(flags, voting):
 @pytest.mark.parametrize(
     ("algorithms", "votings", "compared"),
     [
-        (None, None, "fedkt fedkt-expert solo pate centralised"),
-        (None, "expert", "fedkt-expert solo pate centralised"),
-        (None, "consistent,expert-no-counts", "fedkt fedkt-expert-no-counts solo pate centralised"),
+        (None, None, "fedkt fedkt-expert fedkt-moments solo pate centralised"),
+        (None, "expert", "fedkt-expert fedkt-moments solo pate centralised"),
+        (None, "consistent,expert-no-counts", "fedkt fedkt-expert-no-counts fedkt-moments solo pate centralised"),
         ("solo,fedkt", "expert,consistent", "solo fedkt-expert fedkt"),
         ("fedkt,fedkt-expert", "expert", "fedkt-expert"),
     ],

@@ -18,7 +18,11 @@ from golden_reading import plan_in, sums_told, told
 from made_up_rows import write_table
 
 FOLDER = Path(__file__).parent / "written" / "moments"
-LEVELS = {"exact": (), "noisy": ("--level", "L2", "--epsilon", "4")}
+LEVELS = {
+    "exact": ("--rows", "north=200"),
+    "noisy": ("--rows", "north=200", "--level", "L2", "--epsilon", "4"),
+    "shares": ("--level", "L1", "--epsilon", "8", "--class-shares", "ill=0.4"),
+}
 
 
 def main():
@@ -30,7 +34,7 @@ def main():
         for name, words in LEVELS.items():
             plan = FOLDER / f"{name}.toml"
             made = ("plan", "new", "--public", FOLDER / "public.csv", "--label", "outcome", "--classes", "ill,well")
-            command(*made, "--voting", "moments", "--party", "north", "--rows", "north=200", "-o", plan, *words)
+            command(*made, "--voting", "moments", "--party", "north", "-o", plan, *words)
             sent = ("party", plan, "--name", "north", "--data", Path(place) / "north.csv")
             command(*sent, "--public", FOLDER / "public.csv", "-o", place, "--work", Path(place) / "work")
             shutil.copy(Path(place) / "north.fedkt", FOLDER / f"{name}.fedkt")

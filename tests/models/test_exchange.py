@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.errors import DataError, ModelError
 from fedkt.models.base import FittedModel, fit_model
-from fedkt.models.exchange import OnnxModel, _run_own, to_onnx
+from fedkt.models.exchange import OnnxModel, run_with_probabilities, to_onnx
 from fedkt.models.onnx_rules import check_graph
 from fedkt.models.tree_graphs import forest_graph, forest_of
 
@@ -94,7 +94,7 @@ def test_the_labels_agree_with_the_native_model(family, classes):
     model = trained(FAMILIES[family], classes)
     sent = to_onnx(model, n_features=5, n_classes=6, check_rows=ROWS[:300])
     # Rows that to_onnx did not see.
-    np.testing.assert_array_equal(_run_own(sent.data, ROWS[300:]), model.predict(ROWS[300:]))
+    np.testing.assert_array_equal(run_with_probabilities(sent.data, ROWS[300:], 0)[0], model.predict(ROWS[300:]))
     assert to_onnx(model, n_features=5, n_classes=6, check_rows=ROWS[:300]).data == sent.data, "bytes differ"
 
 
@@ -104,7 +104,7 @@ def test_a_constant_travels():
     assert b"ConstantOfShape" not in sent.data
     rows = ROWS[:4].copy()
     rows[1] = np.nan
-    np.testing.assert_array_equal(_run_own(sent.data, rows), [2, 2, 2, 2])
+    np.testing.assert_array_equal(run_with_probabilities(sent.data, rows, 0)[0], [2, 2, 2, 2])
 
 
 def test_a_received_model_answers_through_the_sandbox():
@@ -130,7 +130,7 @@ def test_true_ties_go_where_the_forest_sends_them():
     forest.estimator.estimators_ = [first, second]
     np.testing.assert_array_equal(forest.predict(X), [3, 3, 3, 3])
     sent = to_onnx(forest, n_features=2, n_classes=6, check_rows=X)
-    np.testing.assert_array_equal(_run_own(sent.data, X), [3, 3, 3, 3])
+    np.testing.assert_array_equal(run_with_probabilities(sent.data, X, 0)[0], [3, 3, 3, 3])
 
 
 @pytest.mark.parametrize("family", ["forest", "extra trees", "histogram boosting", "tree", "xgboost", "lightgbm"])
@@ -143,7 +143,7 @@ def test_trees_send_missing_values_the_same_way(family):
     labels = (np.nan_to_num(rows[:, 0]) + rng.normal(size=len(rows)) > 0).astype(int)
     model = fit_model(FAMILIES[family], rows[:300], labels[:300], rng=rng)
     sent = to_onnx(model, n_features=5, n_classes=2, check_rows=rows)
-    np.testing.assert_array_equal(_run_own(sent.data, rows), model.predict(rows))
+    np.testing.assert_array_equal(run_with_probabilities(sent.data, rows, 0)[0], model.predict(rows))
 
 
 def test_a_threshold_between_two_float32_numbers_is_kept():
@@ -154,7 +154,7 @@ def test_a_threshold_between_two_float32_numbers_is_kept():
     X = np.array([[low], [high]], np.float32)
     model = fit_model(DecisionTreeClassifier(), X, [0, 1], rng=np.random.default_rng(0))
     sent = to_onnx(model, n_features=1, n_classes=2, check_rows=X)
-    np.testing.assert_array_equal(_run_own(sent.data, X), [0, 1])
+    np.testing.assert_array_equal(run_with_probabilities(sent.data, X, 0)[0], [0, 1])
 
 
 @pytest.mark.parametrize(("name", "width"), [("a9a.gz", 123), ("cod-rna.gz", 8)])
@@ -170,7 +170,7 @@ def test_small_forests_agree_on_real_rows(name, width):
         sample = rng.choice(4_000, 60, replace=False)
         model = fit_model(RandomForestClassifier(20, min_samples_leaf=1 + seed), X[sample], y[sample], rng=rng)
         graph = forest_graph(forest_of(model.estimator), model.labels.tolist(), width).SerializeToString()
-        np.testing.assert_array_equal(_run_own(graph, X), model.predict(X))
+        np.testing.assert_array_equal(run_with_probabilities(graph, X, 0)[0], model.predict(X))
 
 
 def test_a_family_that_cannot_travel_is_refused_with_the_list_of_those_that_can():

@@ -10,11 +10,11 @@ from onnx import helper
 PROGRAM = """
 import sys
 import numpy as np
-from fedkt.models.exchange import _run_own
+from fedkt.models.exchange import run_with_probabilities
 from fedkt.models.sandbox import run_models
 
 data, rows = open(sys.argv[1], "rb").read(), np.eye(3, dtype=np.float32)
-print(_run_own(data, rows).tolist(), run_models([data], rows, n_classes=3)[0].tolist())
+print(run_with_probabilities(data, rows, 0)[0].tolist(), run_models([data], rows, n_classes=3)[0].tolist())
 """
 
 

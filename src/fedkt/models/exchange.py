@@ -204,15 +204,13 @@ def holds_received_graph(model: FittedModel) -> bool:
     return bool(getattr(model.estimator, "holds_received_graph", False))
 
 
-def _run_own(data: bytes, rows: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The labels of our own graph, in this process and with the session that a receiver's child process uses."""
-    return run_with_probabilities(data, rows, 0)[0]
-
-
 def run_with_probabilities(
     data: bytes, rows: NDArray[np.float32], n_classes: int
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Labels and probabilities, as far as there are any, of our own graph."""
+    """Labels and probabilities, as far as there are any, of our own graph.
+
+    In this process, with the session that a receiver's child process uses.
+    """
     from fedkt.models.sandbox_child import open_session, predict_blocks
 
     labels, probabilities = [np.empty(0, np.int64)], [np.empty((0, n_classes), np.float32)]

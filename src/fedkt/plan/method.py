@@ -35,6 +35,12 @@ class Method(ABC):
     """In words: what must hold for it to be right."""
     silent: frozenset[str]
     """Keys that go without saying in such a plan."""
+    level_words: ClassVar[dict[str, str]] = {
+        "L0": "no noise, no privacy promise beyond that rows do not travel",
+        "L1": "noise at the server protects each party; the server sees the students without noise",
+        "L2": "noise at the parties protects each record before anything leaves",
+    }
+    """What each level means, in a line."""
     models_comment: ClassVar[str]
     privacy_comment: ClassVar[str]
     tells_counts: bool

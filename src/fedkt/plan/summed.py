@@ -52,6 +52,9 @@ class SumsMethod(Method):
     server_rule = "the server adds up the parties' sums and solves one classifier from their total"
     assumption = "Public rows resemble the parties', classes are about linear in the features, and sums are honest."
     silent = frozenset({"partitions", "subsets"})
+    level_words = Method.level_words | {
+        "L1": "noise at the server protects each party; the server sees every party's sums without noise"
+    }
     models_comment: ClassVar[str] = (
         "Nothing is trained at a party. final: who learns what the solved classifier says of the public rows, where\n"
         "it is not itself the final model. default: what a party compares the final model with (--evaluate)."

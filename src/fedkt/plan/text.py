@@ -19,13 +19,6 @@ the server. Comments and layout may be changed; anything else makes it another p
 refused. What it means in words:  fedkt plan check plan.toml"""
 
 
-LEVELS = {
-    "L0": "no noise, no privacy promise beyond that rows do not travel",
-    "L1": "noise at the server protects each party; the server sees what they send without noise",
-    "L2": "noise at the parties protects each record before anything leaves",
-}
-
-
 def to_toml(plan: Plan) -> str:
     """The plan as TOML, with comments that explain it."""
     import tomlkit
@@ -40,7 +33,7 @@ def to_toml(plan: Plan) -> str:
     document.add("task", tomlkit.item(values["task"]))
     for key, why in (
         ("classes", "the labels that may occur; their order is part of the agreement"),
-        ("level", LEVELS[plan.level]),
+        ("level", method.level_words[plan.level]),
         ("partitions", "s: how often a party cuts its rows; it sends one student per cut"),
         ("subsets", "t: subsets of a cut; one teacher is trained on each and never leaves the party"),
         ("voting", method.server_rule),

@@ -15,7 +15,7 @@ from fedkt.errors import ModelError
 from fedkt.models import exchange
 from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.ensemble import TrainingTask, fit_group
-from fedkt.models.exchange import _run_own, to_onnx
+from fedkt.models.exchange import run_with_probabilities, to_onnx
 from fedkt.models.sandbox import run_models
 
 torch = pytest.importorskip("torch")
@@ -112,8 +112,8 @@ def test_the_labels_agree_with_the_native_network(name):
     graph = sent(model, PIXELS, 5)
     native = model.predict(PIXELS)
     assert len(np.unique(native)) > 1, "a constant would prove nothing"
-    np.testing.assert_array_equal(_run_own(graph.data, PIXELS), native)
-    np.testing.assert_array_equal(_run_own(graph.data, PIXELS[:1]), native[:1])
+    np.testing.assert_array_equal(run_with_probabilities(graph.data, PIXELS, 0)[0], native)
+    np.testing.assert_array_equal(run_with_probabilities(graph.data, PIXELS[:1], 0)[0], native[:1])
     assert sent(model, PIXELS, 5).data == graph.data, "bytes differ"
     assert b"onnx::" not in graph.data
     assert b"torch" not in graph.data
@@ -140,7 +140,7 @@ def test_pixels_are_read_row_by_row_with_the_channels_last():
     estimator = NeuralClassifier(Picks, image=(2, 4, 3), normalise=([0, 10, 0], [1, 4, 1]), classes=[0, 1])
     estimator.initialise(rows)
     graph = sent(FittedModel(estimator, np.array([7, 3]), 24), rows, 8)
-    np.testing.assert_array_equal(_run_own(graph.data, rows), [7, 3, 3, 7])
+    np.testing.assert_array_equal(run_with_probabilities(graph.data, rows, 0)[0], [7, 3, 3, 7])
 
 
 def test_a_class_that_was_not_shown_is_never_the_answer():
@@ -149,7 +149,7 @@ def test_a_class_that_was_not_shown_is_never_the_answer():
     assert model.labels.tolist() == [0, 1, 2, 3]
     with torch.no_grad():
         model.estimator.network_[-1].bias[[1, 3]] += 1_000
-    answers = _run_own(sent(model, TABLE, 4).data, TABLE)
+    answers = run_with_probabilities(sent(model, TABLE, 4).data, TABLE, 0)[0]
     np.testing.assert_array_equal(answers, model.predict(TABLE))
     assert set(answers.tolist()) == {0, 2}
 
@@ -159,12 +159,12 @@ def test_a_network_that_saw_one_class_has_one_answer():
     with torch.no_grad():
         estimator.network_[-1].bias[1] += 1_000
     graph = sent(FittedModel(estimator, np.array([2]), 6), TABLE, 3)
-    assert _run_own(graph.data, TABLE).tolist() == [2] * 240
+    assert run_with_probabilities(graph.data, TABLE, 0)[0].tolist() == [2] * 240
 
 
 def test_a_network_of_float64_travels():
     model = fit_model(NeuralClassifier(dtype="float64", epochs=3), TABLE, SIGN, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(_run_own(sent(model, TABLE, 2).data, TABLE), model.predict(TABLE))
+    np.testing.assert_array_equal(run_with_probabilities(sent(model, TABLE, 2).data, TABLE, 0)[0], model.predict(TABLE))
 
 
 def test_a_network_behind_a_scaler_travels():
@@ -173,7 +173,7 @@ def test_a_network_behind_a_scaler_travels():
         make_pipeline(StandardScaler(), NeuralClassifier(epochs=3)), wide, SIGN + 1, rng=np.random.default_rng(0)
     )
     graph = sent(model, wide, 3)
-    np.testing.assert_array_equal(_run_own(graph.data, wide), model.predict(wide))
+    np.testing.assert_array_equal(run_with_probabilities(graph.data, wide, 0)[0], model.predict(wide))
     assert sent(model, wide, 3).data == graph.data
 
 
@@ -244,7 +244,9 @@ def tied():
 def test_only_rows_that_are_tied_but_for_rounding_may_differ(labels, differing, monkeypatch):
     """By hand: of logits about 4, a gap of 1e-4 is within 1e-4 of their size and one of 1e-2 is not."""
     model, rows = tied()
-    monkeypatch.setattr(exchange, "_run_own", lambda data, rows: np.array(labels))
+    monkeypatch.setattr(
+        exchange, "run_graph", lambda model, data, rows, n, **_: (np.array(labels), np.empty((0, n), np.float32))
+    )
     if differing == 0:
         sent(model, rows, 3)
         return

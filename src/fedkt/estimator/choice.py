@@ -33,6 +33,11 @@ def algorithm_of(own: FedKTClassifier, classes: NDArray[Any] | None, *, weighted
         raise ConfigurationError("class_shares would do nothing: only moments have a use for them. Leave it out.")
     families = {"teacher": teacher, "student": student, "final": final}
     if voting in (Auto.name, Auto.voting):
+        if own.noise is not None:
+            raise ConfigurationError(
+                f"Level {own.level} adds no noise, but a noise was given ({own.noise!r}). Choose level='L1' or 'L2', "
+                "or leave the noise out."
+            )
         return Auto(estimator, **families, level=own.level, copies=own.copies)
     return FedKT(
         estimator,

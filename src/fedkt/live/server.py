@@ -145,7 +145,8 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
     price = server.ledger.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(server.ledger) if plan.level == "L1" else largest_total(voting)) or (None, None)
     counts = plan.expected.counts or (plan.level == "L0" and plan.method.tells_counts)
-    promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=counts)
+    sums = bool(plan.expected.arrays)
+    promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=counts, sums=sums)
     width, classes = server.public.shape[1], len(plan.classes)
     try:
         final = to_final_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)

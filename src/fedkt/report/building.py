@@ -71,7 +71,8 @@ def promise_of(
     if isinstance(algorithm, Auto):
         algorithm.check()
         counts = True
-    promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
+    sums = isinstance(algorithm, Moments | Auto)
+    promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts, sums=sums)
     return promise, cautions(level, price, sizes), label_alarms(level, price)
 
 

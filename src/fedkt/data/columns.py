@@ -84,7 +84,10 @@ def check_names(names: list[str], source: str, label: str | None) -> None:
     if twice:
         raise DataError(f"{source}: the header names {', '.join(map(repr, twice))} more than once. Rename the columns.")
     if label is not None and label not in names:
-        raise DataError(f"{source} has no label column {label!r}. Its columns are: {', '.join(names[:50])}.")
+        hint = " Does something else stand between its values? --separator SIGN" if len(names) == 1 else ""
+        if any(name.replace(".", "").isdecimal() for name in names):
+            hint = " If this is a row, and no line names the columns: --names age,dose,…"
+        raise DataError(f"{source} has no label column {label!r}. Its columns are: {', '.join(names[:50])}.{hint}")
 
 
 def check_size(n_rows: int, n_columns: int, source: str) -> None:

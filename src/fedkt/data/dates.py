@@ -39,11 +39,11 @@ EXCEL_ZERO = datetime(1899, 12, 30)
 
 
 class DateFault(ValueError):
-    """Why texts are no dates, from which row on, and whether only their order is not known."""
+    """Why texts are no dates, from which row on, and the forms that they may have."""
 
-    def __init__(self, row: int, words: str, *, undecided: bool = False) -> None:
+    def __init__(self, row: int, words: str, *forms: str) -> None:
         super().__init__(words)
-        self.row, self.undecided = row, undecided
+        self.row, self.forms = row, forms
 
 
 def form_of(text: str) -> str | None:
@@ -69,21 +69,28 @@ def days_of(texts: Sequence[str | None]) -> NDArray[np.float64]:
     slashes = [text for text in present if form_of(text) == "slashes"]
     order = order_of(slashes)
     if slashes and order is None:
-        raise DateFault(
-            texts.index(slashes[0]), "may be day/month or month/day, and no other says which", undecided=True
-        )
+        words = "may be day/month or month/day, and no other says which"
+        raise DateFault(texts.index(slashes[0]), words, "dd/mm/yyyy", "mm/dd/yyyy")
     days: dict[str | None, float] = {None: np.nan}
     zoned: dict[bool, str] = {}
     for text in present:
         try:
             moment = moment_of(text, order)
         except ValueError as reason:
-            raise DateFault(texts.index(text), "is not a date") from reason
+            raise DateFault(texts.index(text), "is not a date", *_likely_forms(text)) from reason
         zoned[moment.tzinfo is not None] = text
         days[text] = (moment.replace(tzinfo=None) - (moment.utcoffset() or timedelta()) - DAY_ZERO) / timedelta(days=1)
     if len(zoned) == 2:
         raise DateFault(texts.index(zoned[False]), f"has no time zone, and {zoned[True]!r} has one")
     return np.array([days[text] for text in texts], dtype=np.float64)
+
+
+def _likely_forms(text: str) -> tuple[str, ...]:
+    """How a text may be a date, for a message."""
+    if form_of(text) == "two digits":
+        sign = next(each for each in text if not each.isdecimal())
+        return tuple(form.replace("/", sign) for form in (("dd/mm/yy",) if sign == "." else ("dd/mm/yy", "mm/dd/yy")))
+    return ("excel", "unix") if text.replace(".", "", 1).isdecimal() else ("FORM",)
 
 
 def moment_of(text: str, order: Order | None) -> datetime:

@@ -16,7 +16,8 @@ from pathlib import Path
 from fedkt.data.bounds import Lines, open_text
 from fedkt.data.columns import MAX_COLUMNS, MAX_VALUES, Table, printable
 from fedkt.data.delimited import parse_csv, read_text
-from fedkt.data.format import OF_TEXTS, OF_VALUES, PLAIN, Format
+from fedkt.data.excel import WORKBOOK, read_excel
+from fedkt.data.format import OF_SHEETS, OF_TEXTS, OF_VALUES, PLAIN, Format
 from fedkt.data.images import IDX, read_folder, read_idx
 from fedkt.data.matrices import read_libsvm, read_npz
 from fedkt.data.packed import ENDINGS, archive_in, packing_of, unpacked_name
@@ -32,6 +33,8 @@ READERS = {
     ".tab": "text",
     ".psv": "text",
     ".txt": "text or LIBSVM",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
     ".parquet": "parquet",
     ".npz": "npz",
     ".libsvm": "libsvm",
@@ -81,6 +84,9 @@ def _read(path: Path, label: str | None, n_features: int | None, least: int, for
     if kind == "text":
         form.check_kind(str(path), "text", OF_TEXTS)
         table = read_text(path, label, form)
+    elif kind == "excel":
+        form.check_kind(str(path), "an Excel file", OF_SHEETS)
+        table = read_excel(path, label, form)
     elif kind == "parquet":
         form.check_kind(str(path), "a Parquet file", OF_VALUES)
         table = read_parquet(path, label)
@@ -110,10 +116,14 @@ def kind_of(path: Path) -> str | None:
         return kind
     packing = packing_of(path)
     if packing == "zip" and kind != "npz":
-        _refuse_documents(path)
+        members = _members(path)
+        if WORKBOOK in members:
+            return "excel"
+        if "content.xml" in members:
+            raise DataError(f"{path} is an OpenDocument file. Save it as .xlsx or CSV.")
     elif packing is None and _begins(path, b"PAR1"):
         return "parquet"
-    elif packing is not None and kind in ("npz", "parquet") and name != path.name.lower():
+    elif packing is not None and kind in ("npz", "parquet", "excel") and name != path.name.lower():
         raise DataError(f"{path} is a packed {kind} file, which would have to be unpacked whole. Unpack it yourself.")
     elif packing is not None and kind is None and not Path(name).suffix:
         return "text"
@@ -127,12 +137,10 @@ def _begins(path: Path, mark: bytes) -> bool:
         return file.read(len(mark)) == mark
 
 
-def _refuse_documents(path: Path) -> None:
-    """Refuses in words what is a zip file to a program only."""
+def _members(path: Path) -> set[str]:
+    """The names of the files in a zip."""
     with archive_in(path) as archive:
-        members = {each.filename for each in archive.infolist()[:1_000]}
-    if "content.xml" in members:
-        raise DataError(f"{path} is an OpenDocument file. Save it as CSV.")
+        return set(archive.namelist())
 
 
 def _looks_like_libsvm(path: Path) -> bool:

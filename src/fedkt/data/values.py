@@ -96,10 +96,9 @@ def dates_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArray[
         place = (
             f"{table.at(fault.row)}: {value_text(table.columns[name], fault.row)} in column {name!r}, which has dates,"
         )
-        remedy = option("--dates", name, "dd/mm/yyyy")
-        if fault.undecided:
-            remedy = f"{remedy} or {option('--dates', name, 'mm/dd/yyyy')}"
-        raise DataError(f"{place} {fault}. Correct it, or say how they are written: {remedy}") from fault
+        remedy = " or ".join(option("--dates", name, form) for form in fault.forms)
+        remedy = f", or say how they are written: {remedy}" if remedy else ""
+        raise DataError(f"{place} {fault}. Correct it{remedy}") from fault
 
 
 def plural(count: int, noun: str) -> str:

@@ -1,0 +1,229 @@
+"""A sheet of an Excel file (.xlsx) as a table: cells as they were stored, results of formulas, dates as dates.
+
+A workbook is a zip file of XML, which a few bytes can make any size: what it unpacks to is bounded before it is parsed,
+and it may define nothing of its own (a document type), with which some bytes stand for many.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedkt.data.bounds import BLOCK, check_growth, most_memory
+from fedkt.data.columns import Table, Values, check_size, texts
+from fedkt.data.delimited import header_names, named_table
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.notation import option
+from fedkt.data.packed import archive_in
+from fedkt.errors import DataError, FedKTError
+
+WORKBOOK = "xl/workbook.xml"
+XML_COST = 4
+"""Bytes in memory for a byte of XML: a cell is written in a good deal more than it takes."""
+CELL_BYTES = 32
+CODES = ("utf-8", "utf-16-le", "utf-16-be")
+DOCUMENT_TYPES = tuple(text.encode(code) for text in ("<!DOCTYPE", "<!ENTITY") for code in CODES)
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int
+    cells: tuple[Any, ...]
+
+
+def read_excel(path: Path, label: str | None = None, form: Format = PLAIN) -> Table:
+    """The table in the first sheet of an Excel file, or the one that the format names."""
+    if importlib.util.find_spec("openpyxl") is None:
+        raise DataError(f"{path} is an Excel file, and reading it needs openpyxl: pip install 'fedkt[excel]'")
+    formulas = check_workbook(path)
+    titles: list[str] = []
+    try:
+        titles, rows = _rows(path, form)
+        table = _table(path, label, form, rows)
+        if formulas:
+            _refuse_uncomputed(path, form, table)
+    except FedKTError as reason:
+        raise DataError(f"{reason}{_other_sheets(titles, form)}") from reason
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, zipfile.BadZipFile, SyntaxError) as reason:
+        raise DataError(
+            f"{path} is not an Excel file that can be read ({str(reason)[:200]}). Save it anew, or as CSV."
+        ) from reason
+    note = _other_sheets(titles, form)
+    return table if not note else replace(table, notes=(f"{path}:{note}", *table.notes))
+
+
+def _other_sheets(titles: list[str], form: Format) -> str:
+    """Which sheet was read, where there are several and nobody named one."""
+    if form.sheet is not None or len(titles) < 2:
+        return ""
+    other = option("--sheet", titles[1])
+    return f" This is the first of {len(titles)} sheets, {titles[0]!r}; the next one is read with {other}"
+
+
+def check_workbook(path: Path) -> bool:
+    """Whether a workbook has formulas; refused where it is none, or unpacks to more than a file of its size may."""
+    with path.open("rb") as file:
+        if file.read(2) != b"PK":
+            raise DataError(f"{path} is not an Excel file (.xlsx). If it is text, name it .csv; else save it as .xlsx.")
+    formulas = False
+    with archive_in(path) as archive:
+        members = archive.infolist()
+        size, most = path.stat().st_size, most_memory(path.stat().st_size) // XML_COST
+        unpacked = sum(each.file_size for each in members if each.filename.endswith((".xml", ".rels")))
+        if unpacked > most:
+            raise DataError(
+                f"{path} has {size:,} bytes and unpacks to {unpacked:,}; at most {most:,} are read, so that no small "
+                "file can fill a machine. If it is yours, save the sheet as CSV."
+            )
+        if WORKBOOK not in {each.filename for each in members}:
+            raise DataError(f"{path} is not an Excel file: it has no workbook in it. Save it anew, or as CSV.")
+        for member in members:
+            if member.filename.endswith((".xml", ".rels")):
+                formulas |= _has_formulas(archive, member, path)
+    return formulas
+
+
+def _has_formulas(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> bool:
+    """Whether a part of a workbook has formulas; refused where it defines a document type."""
+    found, tail = False, b""
+    try:
+        with archive.open(member) as stream:
+            while block := stream.read(BLOCK):
+                data = tail + block
+                if any(each in data for each in DOCUMENT_TYPES):
+                    raise DataError(f"{path} defines a document type, which no Excel file needs. It is not read.")
+                found |= b"<f>" in data or b"<f " in data
+                tail = block[-32:]
+    except (RuntimeError, NotImplementedError) as reason:
+        raise DataError(f"{path} cannot be unpacked: {reason}. Save it without a password.") from reason
+    return found
+
+
+@contextmanager
+def _open(path: Path, *, values: bool) -> Iterator[Any]:
+    """The workbook, whatever its file is called: results of formulas, or the formulas."""
+    from openpyxl import load_workbook
+
+    with path.open("rb") as file, warnings.catch_warnings():
+        # Of what is not read: styles, validation, drawings.
+        warnings.simplefilter("ignore")
+        book = load_workbook(file, read_only=True, data_only=values, keep_links=False)
+        try:
+            yield book
+        finally:
+            book.close()
+
+
+def _sheet(book: Any, path: Path, form: Format) -> tuple[Any, list[str]]:
+    """The sheet with the table, and the titles of all."""
+    sheets = [each for each in book.worksheets if each.sheet_state == "visible"] or list(book.worksheets)
+    titles = [each.title for each in sheets]
+    if not sheets:
+        raise DataError(f"{path} has no sheet with cells.")
+    named = {str(place): each for place, each in enumerate(sheets, 1)} | {each.title: each for each in book.worksheets}
+    sheet = sheets[0] if form.sheet is None else named.get(form.sheet)
+    if sheet is None:
+        raise DataError(f"{path} has no sheet {form.sheet!r}. It has: {', '.join(map(repr, titles))}.")
+    # What a sheet says of its size may be anything.
+    sheet.reset_dimensions()
+    return sheet, titles
+
+
+def _rows(path: Path, form: Format) -> tuple[list[str], list[_Row]]:
+    """The titles of all sheets, and the rows with cells of the one with the table, from the header's line on."""
+    with _open(path, values=True) as book:
+        sheet, titles = _sheet(book, path, form)
+        rows, taken, size = [], 0, path.stat().st_size
+        for line, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+            taken += max(len(cells), 1) * CELL_BYTES
+            check_growth(taken, size, str(path))
+            if line >= (form.header or 1) and any(each is not None and each != "" for each in cells):
+                rows.append(_Row(line, cells))
+    return titles, rows
+
+
+def _table(path: Path, label: str | None, form: Format, rows: list[_Row]) -> Table:
+    """The rows as a table: the first of them names the columns, unless the format does."""
+    if not rows:
+        raise DataError(f"{path} has no cells in the sheet. Another one: --sheet NAME")
+    if form.names:
+        names = list(form.names)
+    else:
+        head = rows.pop(0)
+        cells = [as_text(each) for each in head.cells]
+        while cells and not cells[-1]:
+            cells.pop()
+        names = header_names(cells, str(path), form)
+    if form.footer:
+        rows = rows[: -form.footer]
+    if not rows:
+        raise DataError(f"{path} has a header but no rows.")
+    width = len(names)
+    for row in rows:
+        last = max(place for place, each in enumerate(row.cells) if each not in (None, ""))
+        if last >= width:
+            raise DataError(
+                f"{path}, line {row.line}: a value in column {last + 1}, but the header names {width} columns. If the "
+                f"columns' names stand in that line: --header {row.line}. If they stand in none: --names age,dose,…"
+            )
+    check_size(len(rows), width, str(path))
+    columns = [
+        _column([row.cells[place] if place < len(row.cells) else None for row in rows]) for place in range(width)
+    ]
+    lines = np.array([row.line for row in rows], dtype=np.int64)
+    return named_table(names, columns, str(path), lines, label)
+
+
+def _column(cells: Sequence[Any]) -> Values:
+    """Cells as numbers where they hold nothing else, else as texts."""
+    if all(each is None or (isinstance(each, int | float) and not isinstance(each, bool)) for each in cells):
+        return np.array([np.nan if each is None else each for each in cells], dtype=np.float64)
+    return texts(as_text(each) for each in cells)
+
+
+def as_text(cell: Any) -> str:
+    """A cell as a text file would have it: dates with the year first."""
+    if cell is None:
+        return ""
+    if isinstance(cell, datetime):
+        return cell.date().isoformat() if cell.time() == time() else cell.replace(microsecond=0).isoformat(" ")
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    if isinstance(cell, timedelta):
+        return repr(cell / timedelta(days=1))
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return str(int(cell))
+    return str(cell)
+
+
+def _refuse_uncomputed(path: Path, form: Format, table: Table) -> None:
+    """Refuses formulas of which no result is stored: their cells look empty."""
+    assert table.lines is not None
+    lines = set(table.lines.tolist())
+    with _open(path, values=False) as book, _open(path, values=True) as results:
+        sheet, computed = _sheet(book, path, form)[0], _sheet(results, path, form)[0]
+        for formula, result in _pairs(sheet, computed, lines):
+            if result is None:
+                raise DataError(
+                    f"{path}, cell {formula.coordinate}: a formula without a stored result. Open the file in a "
+                    "spreadsheet program and save it: then the results are in it."
+                )
+
+
+def _pairs(sheet: Any, computed: Any, lines: set[int]) -> Iterator[tuple[Any, Any]]:
+    """The cells with formulas in the table's lines, each with its stored result."""
+    for line, (cells, values) in enumerate(
+        zip(sheet.iter_rows(), computed.iter_rows(values_only=True), strict=False), 1
+    ):
+        for cell, value in zip(cells, values, strict=False):
+            if line in lines and getattr(cell, "data_type", "") == "f":
+                yield cell, value

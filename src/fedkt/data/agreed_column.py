@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -23,7 +24,7 @@ from fedkt.data.disguises import looks_like_dates, refuse_disguised
 from fedkt.data.notation import as_number
 from fedkt.data.pixels import Image
 from fedkt.data.truth import FALSE_TRUE, are_truths, truth_of
-from fedkt.data.values import as_key, dates_of, keys_of, names_text, numbers_of, others, value_text
+from fedkt.data.values import as_key, dates_of, keys_of, known_texts, names_text, numbers_of, others, value_text
 from fedkt.errors import DataError
 
 MAX_CATEGORIES = 1_000
@@ -148,11 +149,14 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
         raise DataError(f"{public.at(row)}: column {name!r} is missing, and missing values were to be refused.")
     allowed = bool(absent.any()) if missing == "as-seen" else missing == "allow"
     text = next((key for key in present if as_number(key) is None), None)
-    dates = not category and text is not None and looks_like_dates(public, name, unknowns)
+    known: Counter[str] = Counter()
+    if text is not None and not category:
+        known.update(each for each in known_texts(public, name, unknowns) if each is not None)
+    dates = bool(known) and looks_like_dates(public, name, known)
     if dates or (not category and text is None):
         return _fit_number(public, name, allowed, unknowns, dates=dates)
     if not category:
-        refuse_disguised(public, name, unknowns)
+        refuse_disguised(public, name, known)
         if are_truths(set(present)):
             return Column(name=name, kind="category", missing=allowed, categories=FALSE_TRUE, boolean=True)
     categories = sorted(set(present))

@@ -6,48 +6,45 @@ would become part of the agreement.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from fedkt.data.columns import Table
 from fedkt.data.dates import form_of
-from fedkt.data.notation import NEARLY, as_number, disguised_numbers, option, remedy_for
-from fedkt.data.values import known_texts, value_text
+from fedkt.data.notation import NEARLY, as_number, disguised_number, option, remedy_for
+from fedkt.data.values import value_text
 from fedkt.errors import DataError
 
 TOTALS = {"total", "totals", "sum", "subtotal", "average", "mean", "summe", "gesamt", "mittelwert", "totaal", "somme"}
 """How a line begins that sums up those above."""
 
 
-def looks_like_dates(public: Table, name: str, unknowns: Sequence[str]) -> bool:
+def looks_like_dates(public: Table, name: str, known: Counter[str]) -> bool:
     """Whether all values of a column are dates; refused where nearly all are, or where the century is not said."""
-    known = [(row, text) for row, text in enumerate(known_texts(public, name, unknowns)) if text is not None]
-    forms = {text: form_of(text) for _, text in known}
-    wrong = [row for row, text in known if forms[text] is None]
-    if len(wrong) > (1 - NEARLY) * len(known):
+    forms = {text: form_of(text) for text in known}
+    wrong = [text for text in known if forms[text] is None]
+    if sum(known[text] for text in wrong) > (1 - NEARLY) * known.total():
         return False
-    place = wrong[0] if wrong else next((row for row, text in known if forms[text] == "two digits"), None)
-    if place is not None:
+    text = wrong[0] if wrong else next((each for each in known if forms[each] == "two digits"), None)
+    if text is not None:
         what = "is no date, and nearly all others are" if wrong else "does not say its century"
         raise DataError(
-            f"{_place(public, name, place)} {what}. Correct it, or say how dates are written: "
+            f"{_place(public, name, text)} {what}. Correct it, or say how dates are written: "
             f"{option('--dates', name, 'dd.mm.yy')} If it is a category: {option('--categorical', name)}"
-            + (f" If nothing is known: {option('--missing-value', _text(public, name, place))}" if wrong else "")
+            + (f" If nothing is known: {option('--missing-value', text[:80])}" if wrong else "")
         )
     return True
 
 
-def refuse_disguised(public: Table, name: str, unknowns: Sequence[str]) -> None:
+def refuse_disguised(public: Table, name: str, known: Counter[str]) -> None:
     """Refuses a column of categories in which nearly all values are numbers, as they stand or in some disguise."""
-    known = [(row, text) for row, text in enumerate(known_texts(public, name, unknowns)) if text is not None]
-    place = disguised_numbers([text for _, text in known])
-    if place is None:
-        return
-    row, text = known[place]
-    raise DataError(
-        f"{_place(public, name, row)} is not a number, and nearly all values of the column are, or look like it. "
-        f"{remedy_for(text, name)} If the column is a category: {option('--categorical', name)}"
-    )
+    text = disguised_number(known)
+    if text is not None:
+        raise DataError(
+            f"{_place(public, name, text)} is not a number, and nearly all values of the column are, or look like it. "
+            f"{remedy_for(text, name)} If the column is a category: {option('--categorical', name)}"
+        )
 
 
 def refuse_odd_table(public: Table, label: str, ignore: Collection[str]) -> None:
@@ -95,10 +92,7 @@ def _mostly_numbers(values: Sequence[object]) -> bool:
     return bool(known) and sum(as_number(each) is not None for each in known) >= NEARLY * len(known)
 
 
-def _text(public: Table, name: str, row: int) -> str:
-    """A value as it is typed."""
-    return str(public.columns[name][row]).strip()[:80]
-
-
-def _place(public: Table, name: str, row: int) -> str:
+def _place(public: Table, name: str, text: str) -> str:
+    """Where a text stands first, and it."""
+    row = next(row for row, value in enumerate(public.columns[name].tolist()) if str(value).strip() == text)
     return f"{public.at(row)}: {value_text(public.columns[name], row)} in column {name!r}"

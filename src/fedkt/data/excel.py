@@ -7,10 +7,11 @@ and it may define nothing of its own (a document type), with which some bytes st
 from __future__ import annotations
 
 import importlib.util
+import io
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -30,6 +31,8 @@ WORKBOOK = "xl/workbook.xml"
 XML_COST = 4
 """Bytes in memory for a byte of XML: a cell is written in a good deal more than it takes."""
 CELL_BYTES = 32
+BROKEN = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, SyntaxError, RecursionError
+"""A damaged workbook shows in many ways, each with an exception of its own."""
 CODES = ("utf-8", "utf-16-le", "utf-16-be")
 DOCUMENT_TYPES = tuple(text.encode(code) for text in ("<!DOCTYPE", "<!ENTITY") for code in CODES)
 
@@ -53,7 +56,15 @@ def read_excel(path: Path, label: str | None = None, form: Format = PLAIN) -> Ta
             _refuse_uncomputed(path, form, table)
     except FedKTError as reason:
         raise DataError(f"{reason}{_other_sheets(titles, form)}") from reason
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError, zipfile.BadZipFile, SyntaxError) as reason:
+    except (
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        zipfile.BadZipFile,
+        SyntaxError,
+    ) as reason:
         raise DataError(
             f"{path} is not an Excel file that can be read ({str(reason)[:200]}). Save it anew, or as CSV."
         ) from reason
@@ -116,7 +127,9 @@ def _open(path: Path, *, values: bool) -> Iterator[Any]:
     with path.open("rb") as file, warnings.catch_warnings():
         # Of what is not read: styles, validation, drawings.
         warnings.simplefilter("ignore")
-        book = load_workbook(file, read_only=True, data_only=values, keep_links=False)
+        # It prints what it finds odd, where a command's answer goes.
+        with redirect_stdout(io.StringIO()):
+            book = load_workbook(file, read_only=True, data_only=values, keep_links=False)
         try:
             yield book
         finally:

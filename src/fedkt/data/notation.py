@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
 
 NEARLY = 0.9
 """A column of so many numbers among its values was meant to be one of numbers."""
@@ -121,14 +120,18 @@ def remedy_for(text: str, column: str) -> str:
     )
 
 
-def disguised_numbers(present: Sequence[str]) -> int | None:
-    """The place of the first value that is no number, in a column that nearly has nothing else; None elsewhere.
+def disguised_number(known: Counter[str]) -> str | None:
+    """The first text that is no number, in a column with nearly nothing else, from how often it has each; else None.
 
     Numbers with a unit count as such where it is one that is known, or the same at all.
     """
-    found = [None if as_number(text) is not None else disguise_of(text) or "" for text in present]
-    units = Counter(each.casefold() for each in found if each and each not in ("decimal", "either", "group"))
-    words = sum(each == "" for each in found)
+    found = {text: None if as_number(text) is not None else disguise_of(text) or "" for text in known}
+    units: Counter[str] = Counter()
+    for text, unit in found.items():
+        if unit and unit not in ("decimal", "either", "group"):
+            units[unit.casefold()] += known[text]
+    words = sum(known[text] for text, each in found.items() if each == "")
     words += 0 if len(units) == 1 else sum(count for unit, count in units.items() if unit not in KNOWN_UNITS)
-    strange = next((place for place, each in enumerate(found) if each is not None), None)
-    return strange if words <= (1 - NEARLY) * len(present) else None
+    if words > (1 - NEARLY) * known.total():
+        return None
+    return next((text for text, each in found.items() if each is not None), None)

@@ -101,7 +101,7 @@ def test_what_is_no_workbook_is_refused_in_words(tmp_path):
     with pytest.raises(DataError, match="damaged"):
         read_table(tmp_path / "b.xlsx")
     path = workbook(tmp_path / "c.xlsx", [["a"], [1]])
-    for content in (b"<worksheet", b"", b"\xff" * 100):
+    for content in (b"<worksheet", b"", b"\xff" * 100, b"<a>" * 5_000):
         with pytest.raises(DataError, match="is not an Excel file that can be read"):
             read_table(changed(path, "xl/worksheets/sheet1.xml", content))
 
@@ -114,8 +114,12 @@ def test_an_option_about_text_says_nothing_about_a_workbook(tmp_path):
 def test_a_small_workbook_that_unpacks_to_far_more_is_refused_before_it_is_parsed(tmp_path, monkeypatch):
     monkeypatch.setattr(bounds, "ALLOWANCE", 2**20)
     path = workbook(tmp_path / "a.xlsx", [["a"], [1]])
-    with pytest.raises(DataError, match=r"unpacks to .*; at most"):
-        read_table(changed(path, "xl/worksheets/sheet1.xml", sheet("<row/>" * 1_000_000)))
+    for content in (sheet(" " * 1_000_000), sheet("<row/>" * 20_000), sheet(f"<row>{'<c/>' * 20_000}</row>")):
+        with pytest.raises(DataError, match=r"would take [0-9,]+ in memory"):
+            read_table(changed(path, "xl/worksheets/sheet1.xml", content))
+        # Whatever it is called: a sheet may lie in any part.
+        with pytest.raises(DataError, match=r"would take [0-9,]+ in memory"):
+            read_table(changed(workbook(path, [["a"], [1]]), "docProps/app.xml", content))
 
 
 def test_a_cell_far_out_does_not_make_every_row_as_wide(tmp_path, monkeypatch):

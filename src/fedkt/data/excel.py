@@ -10,16 +10,18 @@ import importlib.util
 import io
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from xml.parsers import expat
 
 import numpy as np
 
-from fedkt.data.bounds import BLOCK, check_growth, most_memory
+from fedkt.data.bounds import BLOCK, check_growth
 from fedkt.data.columns import Table, Values, check_size, texts
 from fedkt.data.delimited import header_names, named_table
 from fedkt.data.format import PLAIN, Format
@@ -30,7 +32,12 @@ from fedkt.errors import DataError, FedKTError
 WORKBOOK = "xl/workbook.xml"
 XML_COST = 4
 """Bytes in memory for a byte of XML: a cell is written in a good deal more than it takes."""
+ELEMENT_BYTES = 96
+"""What an element of XML takes in memory, of however few bytes it is."""
 CELL_BYTES = 32
+"""What a cell takes, also one that is only between others."""
+BROKEN = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, SyntaxError, RecursionError
+"""A damaged workbook shows in many ways, each with an exception of its own."""
 BROKEN = LookupError, ValueError, TypeError, AttributeError, ArithmeticError, SyntaxError, RecursionError
 """A damaged workbook shows in many ways, each with an exception of its own."""
 CODES = ("utf-8", "utf-16-le", "utf-16-be")
@@ -85,38 +92,50 @@ def check_workbook(path: Path) -> bool:
     with path.open("rb") as file:
         if file.read(2) != b"PK":
             raise DataError(f"{path} is not an Excel file (.xlsx). If it is text, name it .csv; else save it as .xlsx.")
-    formulas = False
+    scan = _Scan(path)
     with archive_in(path) as archive:
         members = archive.infolist()
-        size, most = path.stat().st_size, most_memory(path.stat().st_size) // XML_COST
-        unpacked = sum(each.file_size for each in members if each.filename.endswith((".xml", ".rels")))
-        if unpacked > most:
-            raise DataError(
-                f"{path} has {size:,} bytes and unpacks to {unpacked:,}; at most {most:,} are read, so that no small "
-                "file can fill a machine. If it is yours, save the sheet as CSV."
-            )
+        unpacked = sum(each.file_size for each in members)
+        check_growth(unpacked * XML_COST, path.stat().st_size, str(path))
         if WORKBOOK not in {each.filename for each in members}:
             raise DataError(f"{path} is not an Excel file: it has no workbook in it. Save it anew, or as CSV.")
-        for member in members:
-            if member.filename.endswith((".xml", ".rels")):
-                formulas |= _has_formulas(archive, member, path)
-    return formulas
+        try:
+            for member in members:
+                with archive.open(member) as stream:
+                    scan.read(stream)
+        except (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as reason:
+            raise DataError(f"{path} cannot be unpacked: {reason}. Save it without a password, or as CSV.") from reason
+    return scan.formulas
 
 
-def _has_formulas(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> bool:
-    """Whether a part of a workbook has formulas; refused where it defines a document type."""
-    found, tail = False, b""
-    try:
-        with archive.open(member) as stream:
+class _Scan:
+    """The parts of a workbook, before any of them is built in memory: how many elements they have, and of what kind.
+
+    Whatever a part is called, it may be named as a sheet, so that all are looked at. One that is no XML ends there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._size = path, path.stat().st_size
+        self._elements = 0
+        self.formulas = False
+
+    def read(self, stream: IO[bytes]) -> None:
+        """Count a part, and refuse what no workbook has."""
+        parser = expat.ParserCreate()
+        parser.StartElementHandler = self._element
+        parser.StartDoctypeDeclHandler = self._document_type
+        with suppress(expat.ExpatError):
             while block := stream.read(BLOCK):
-                data = tail + block
-                if any(each in data for each in DOCUMENT_TYPES):
-                    raise DataError(f"{path} defines a document type, which no Excel file needs. It is not read.")
-                found |= b"<f>" in data or b"<f " in data
-                tail = block[-32:]
-    except (RuntimeError, NotImplementedError) as reason:
-        raise DataError(f"{path} cannot be unpacked: {reason}. Save it without a password.") from reason
-    return found
+                parser.Parse(block)
+
+    def _element(self, name: str, _: object) -> None:
+        self._elements += 1
+        if self._elements % 4_096 == 0:
+            check_growth(self._elements * ELEMENT_BYTES, self._size, str(self._path))
+        self.formulas |= name.rpartition(":")[2] == "f"
+
+    def _document_type(self, *_: object) -> None:
+        raise DataError(f"{self._path} defines a document type, which no Excel file needs. It is not read.")
 
 
 @contextmanager

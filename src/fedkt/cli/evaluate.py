@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.panels import with_groups
 
 if TYPE_CHECKING:
     from fedkt.live.evaluation import Evaluation
@@ -30,6 +32,7 @@ Baseline = Annotated[
 Html = Annotated[Path | None, typer.Option(help="Also write a page with tables and pictures.", metavar="PAGE")]
 
 
+@with_groups
 def evaluate(
     model: Final,
     rows: Rows,
@@ -39,6 +42,8 @@ def evaluate(
     html: Html = None,
     server_key: options.ServerKey = None,
     as_json: options.Json = False,
+    *,
+    file: FileOptions,
 ) -> None:
     """Say how good a final model is on labelled rows: what is wrong first, then figures, class by class.
 
@@ -68,6 +73,7 @@ def evaluate(
         baseline=None if baseline is None else read_final(baseline),
         bundles=None if bundles is None else mailbox_at(bundles),
         plan=None if plan is None else read_plan(plan),
+        form=file.format(),
     )
     if html is not None:
         write_quality_page(html, evaluation, signer)

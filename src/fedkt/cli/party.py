@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ Public = Annotated[Path, typer.Option(help="The public file that came with the p
 Name = Annotated[str, typer.Option(help="Who you are in the plan.")]
 Data = Annotated[
     Path,
-    typer.Option(help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."),
+    typer.Option(
+        help="Your own labelled rows: CSV, Excel, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay."
+    ),
 ]
 Output = Annotated[str, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.", metavar="<path>")]
 Key = Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")]
@@ -68,6 +72,7 @@ MostEpsilon = Annotated[
 MostDelta = Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")]
 
 
+@with_groups
 def party(
     plan: Plan,
     name: Name,
@@ -86,6 +91,8 @@ def party(
     most_epsilon: MostEpsilon = None,
     most_delta: MostDelta = None,
     as_json: options.Json = False,
+    *,
+    file: FileOptions,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
 
@@ -101,6 +108,8 @@ def party(
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --hold-out 0.2
 
+      fedkt party plan.toml --name north --data north.xlsx --public public.csv --decimal , --dates admitted=dd/mm/yyyy
+
       fedkt party plan.toml --name north --data north.csv --public public.csv --evaluate result/final.onnx
     """
     from fedkt.cli.judgement import evaluate_final
@@ -112,7 +121,14 @@ def party(
 
     agreed = read_plan(plan)
     if evaluate is not None:
-        own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out, "jobs": options.cores(jobs)}
+        own: dict[str, Any] = {
+            "data": data,
+            "public": public,
+            "identity": identity,
+            "hold_out": hold_out,
+            "jobs": options.cores(jobs),
+        }
+        own |= {"form": file.format()}
         evaluate_final(agreed, name, evaluate, own, server_key=server_key, as_json=as_json)
         return
     if server_key is not None:
@@ -140,6 +156,7 @@ def party(
             issue=issue,
             most_epsilon=most_epsilon,
             most_delta=most_delta,
+            form=file.format(),
             progress=bar,
             tell=tell,
         )

@@ -16,6 +16,7 @@ import numpy as np
 
 from fedkt.algorithms.lesson import cut_by_identity
 from fedkt.algorithms.solo import Solo
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.values import plural
 from fedkt.errors import DataError, ModelError
 from fedkt.federation import Diary, Party, seed_for
@@ -119,6 +120,7 @@ def judge_final(
     public: Path,
     identity: str | None = None,
     hold_out: float | None = None,
+    form: Format = PLAIN,
     jobs: int = 1,
 ) -> Judgement:
     """The final model beside the party's own, on the rows that the party laid aside when it trained.
@@ -134,7 +136,7 @@ def judge_final(
         )
     record = read_record(aside_path(plan, name, data), plan, name, identity=identity, share=hold_out)
     check_identity(plan, record.identity, share=record.share)
-    check_same_data(record, data_digest(data, record.identity, record.share), data)
+    check_same_data(record, data_digest(data, record.identity, record.share, form), data)
     used = bundle_behind(final, name)
     if used and used not in record.bundles:
         raise DataError(
@@ -142,7 +144,7 @@ def judge_final(
             f"sent when these rows were laid aside ({record.bundles[-1][:12]}…). It may have learned from them. {AGAIN}"
         )
     diary = Diary()
-    records = read_records(plan, name, data, record.identity, diary, share=record.share)
+    records = read_records(plan, name, data, record.identity, diary, share=record.share, form=form)
     aside = records.aside
     if aside is None or not len(aside.y):
         raise DataError(

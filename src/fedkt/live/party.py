@@ -15,6 +15,7 @@ from pathlib import Path
 from fedkt.bundle import Bundle, pack, peek
 from fedkt.bundle.manifest import Claim
 from fedkt.bundle.signing import SigningKey
+from fedkt.data.format import PLAIN, Format
 from fedkt.federation import Diary, Party
 from fedkt.live.aside import RowsAside, aside_path
 from fedkt.live.claims import claim_for
@@ -77,6 +78,7 @@ def run_party(
     issue: int | None = None,
     most_epsilon: float | None = None,
     most_delta: float | None = None,
+    form: Format = PLAIN,
     progress: Progress | None = None,
     tell: Callable[[SentBundle], None] | None = None,
 ) -> SentBundle:
@@ -88,7 +90,7 @@ def run_party(
 
     At level L2 the releases are written into the `ledger` first; by default it lies beside the data. `identity` is the
     column by which records are told apart at level L2, and where the share `hold_out` of them is laid aside. A plan, or
-    a total in the ledger, above `most_epsilon` or `most_delta` is refused.
+    a total in the ledger, above `most_epsilon` or `most_delta` is refused. `form` is how the data are written.
     """
     plan.require(name)
     check_identity(plan, identity, share=hold_out)
@@ -101,8 +103,8 @@ def run_party(
     rows = plan.columns.encode(plan.read_public(public))
     plan.method.try_on(plan, rows)
     diary = Diary()
-    records = read_records(plan, name, data, identity, diary, share=hold_out)
-    digest = data_digest(data, identity, hold_out)
+    records = read_records(plan, name, data, identity, diary, share=hold_out, form=form)
+    digest = data_digest(data, identity, hold_out, form)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     account, claim = Ledger(), None if ledger is None else claim_for(plan)
     with sole_worker(name, folder):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.calibration import check_records
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.values import identities_of, plural
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Diary
@@ -72,7 +73,14 @@ class Records:
 
 
 def read_records(
-    plan: Plan, name: str, data: Path, identity: str | None, diary: Diary, *, share: float | None = None
+    plan: Plan,
+    name: str,
+    data: Path,
+    identity: str | None,
+    diary: Diary,
+    *,
+    share: float | None = None,
+    form: Format = PLAIN,
 ) -> Records:
     """The rows in a party's file; what is odd about them is said in the diary, which never leaves the party.
 
@@ -80,7 +88,11 @@ def read_records(
     """
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
-    table = plan.columns.read(data)
+    table = plan.columns.read(data, form=form)
+    for note in table.notes:
+        diary.say(note)
+    if plan.level == "L2":
+        plan.columns.check_dates_decided(table)
     cut = plan.level == "L2" and plan.method.cuts_rows
     ids = identities_of(table, identity) if cut or share is not None else None
     records = Records(plan.columns.encode(table), plan.columns.labels(table, plan.classes), ids)
@@ -113,9 +125,11 @@ def read_records(
     return records
 
 
-def data_digest(data: Path, column: str | None, share: float | None = None) -> str:
-    """SHA-256 of a party's file as it is used: with its labels, its identities, and the share aside."""
+def data_digest(data: Path, column: str | None, share: float | None = None, form: Format = PLAIN) -> str:
+    """SHA-256 of a party's file as it is used: with its labels, its format, its identities, and the share aside."""
     digest = file_digest(data, with_labels=True)
+    if form != PLAIN:
+        digest = hashlib.sha256(f"{digest} {form}".encode()).hexdigest()
     if share is not None:
         return hashlib.sha256(f"{digest} {share!r} aside {column}".encode()).hexdigest()
     return digest if column is None else hashlib.sha256(f"{digest} {column}".encode()).hexdigest()

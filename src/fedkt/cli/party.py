@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.fitting import OwnFileOptions
+from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ MostEpsilon = Annotated[
 MostDelta = Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")]
 
 
+@with_groups
 def party(
     plan: Plan,
     name: Name,
@@ -86,6 +89,8 @@ def party(
     most_epsilon: MostEpsilon = None,
     most_delta: MostDelta = None,
     as_json: options.Json = False,
+    *,
+    own_file: OwnFileOptions,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
 
@@ -102,9 +107,11 @@ def party(
       fedkt party plan.toml --name north --data north.csv --public public.csv --hold-out 0.2
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --evaluate result/final.onnx
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.judgement import evaluate_final
-    from fedkt.cli.output import progress_bar
+    from fedkt.cli.output import progress_bar, warn
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at
     from fedkt.live.party import run_party
@@ -113,7 +120,8 @@ def party(
     agreed = read_plan(plan)
     if evaluate is not None:
         own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out, "jobs": options.cores(jobs)}
-        evaluate_final(agreed, name, evaluate, own, server_key=server_key, as_json=as_json)
+        own_half = {**own, "choices": own_file.mapping()}
+        evaluate_final(agreed, name, evaluate, own_half, server_key=server_key, as_json=as_json)
         return
     if server_key is not None:
         raise ConfigurationError("--server-key is about a final model: it goes with --evaluate FINAL. Leave it out.")
@@ -140,6 +148,8 @@ def party(
             issue=issue,
             most_epsilon=most_epsilon,
             most_delta=most_delta,
+            choices=own_file.mapping(),
+            warn=warn,
             progress=bar,
             tell=tell,
         )

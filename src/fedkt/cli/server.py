@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.fitting import FittingOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.party import Plan, Public
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ CpuHours = Annotated[
 ]
 
 
+@with_groups
 def server(
     plan: Plan,
     public: Public,
@@ -60,6 +63,8 @@ def server(
     cpu_hours: CpuHours = None,
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
+    *,
+    fitting: FittingOptions,
 ) -> None:
     """Let the parties' students vote on the public rows and train the final model.
 
@@ -72,6 +77,8 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox --wait 3600 --min-parties 3 --test test.csv
 
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
+
+      fedkt server plan.toml --public public.csv --bundles inbox --test test.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.output import progress_bar
     from fedkt.live.keys import read_key
@@ -97,6 +104,7 @@ def server(
             min_parties=min_parties,
             wait=wait,
             test=test,
+            choices=fitting.mapping(),
             ledger=ledger,
             key=signing,
             limits=limits,

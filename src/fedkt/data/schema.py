@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from fedkt.data.agreed_column import Column, Name, Value, fit_column, fit_pixels
 from fedkt.data.images import image_shape, where_labels_lie
+from fedkt.data.nearest import map_offer, nearest, rename_offer
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
 from fedkt.data.values import as_key, keys_of, names_text, others, value_text
 from fedkt.errors import ConfigurationError, DataError
@@ -66,11 +67,23 @@ class Schema(BaseModel):
         """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width."""
         indices = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         # Files that do not name their label lend it the agreed name, also where nobody needs it.
-        label = self.label if labelled or not names_its_label(path) else None
+        label = None if names_its_label(path) else self.label
         table = read_table(path, label=label, least_features=max(indices, default=0))
-        if labelled and self.label not in table.columns and (hint := where_labels_lie(Path(path))) is not None:
-            raise DataError(f"{path} has images but no labels. {hint}")
+        if labelled:
+            self.require_label(table)
         return table
+
+    def require_label(self, table: Table) -> None:
+        """Refuse a table without the agreed label."""
+        if self.label in table.columns:
+            return
+        hint = where_labels_lie(Path(table.source))
+        if hint is not None:
+            raise DataError(f"{table.source} has images but no labels. {hint}")
+        raise DataError(
+            f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
+            f"{rename_offer([self.label], self.unused(table))}"
+        )
 
     def encode(self, table: Table) -> NDArray[np.float32]:
         """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
@@ -78,7 +91,7 @@ class Schema(BaseModel):
         if absent:
             raise DataError(
                 f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {names_text(absent)}. "
-                f"It has: {names_text(list(table.columns))}."
+                f"It has: {names_text(list(table.columns))}.{rename_offer(absent, self.unused(table))}"
             )
         if table.n_rows * self.n_features > MAX_VALUES:
             raise DataError(
@@ -104,10 +117,7 @@ class Schema(BaseModel):
         places = {as_key(each): index for index, each in enumerate(classes)}
         if len(places) != len(classes):
             raise ConfigurationError(f"The classes {names_text(classes)} contain the same class twice.")
-        if self.label not in table.columns:
-            raise DataError(
-                f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
-            )
+        self.require_label(table)
         values = table.columns[self.label]
         codes = np.array([places.get(as_key(value), -1) for value in values.tolist()], dtype=np.int64)
         wrong = np.flatnonzero(codes < 0)
@@ -115,6 +125,7 @@ class Schema(BaseModel):
             raise DataError(
                 f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
                 f"one of the agreed classes {names_text(classes)}{others(wrong)}. Correct it or leave the row out."
+                f"{label_offer(values[wrong], classes)}"
             )
         return codes
 
@@ -140,6 +151,17 @@ class Schema(BaseModel):
                         f"count{'s' * (len(unseen) == 1)} as none of them."
                     )
         return tuple(notes)
+
+
+def label_offer(unknown: NDArray[Any], classes: Sequence[str | int]) -> str:
+    """How labels that are no agreed classes would be called as agreed; the class stays open where none is like them."""
+    found = list(dict.fromkeys(as_key(each) for each in unknown.tolist()))[: len(classes)]
+    pairs = {label: nearest(label, [str(each) for each in classes]) for label in found}
+    known = {label: agreed for label, agreed in pairs.items() if agreed is not None}
+    if known:
+        return f" Did you mean {map_offer('--label-map', known)}?"
+    example = ",".join(f"{label}=CLASS" for label in found[:2])
+    return f" If the file has names of its own for the classes, say which is which: --label-map {example}."
 
 
 def fit_schema(

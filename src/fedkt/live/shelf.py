@@ -44,7 +44,7 @@ UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
 BELONGS = {
     "plan": "plan",
     "party": "party",
-    "data": "data file or --id, or --hold-out",
+    "data": "data file or --id, or --hold-out, or mapping of names and codes",
     "versions": "version of fedkt or a library",
 }
 """What a shelf belongs to, and what messages call it."""

@@ -1,0 +1,114 @@
+"""Whether a table's values look as if they meant what was agreed on: other codes, other units, numbers of rows.
+
+Advice to whoever has the table, and decided on what most of its rows say, never on one: see docs/guide/data.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedkt.data.agreed_column import Column
+from fedkt.data.columns import Table
+from fedkt.data.nearest import map_offer, nearest
+from fedkt.data.schema import Schema
+from fedkt.data.values import as_key, keys_of, names_text, numbers_of
+from fedkt.errors import DataError
+
+FEW = 10
+"""With fewer values nothing is said about a column."""
+UNSEEN = 0.95
+"""A category column is doubted where this part of its values or more is not agreed on."""
+FAR = 10.0
+"""A number column is doubted where its median lies, or its values spread, further than so many of the agreed scales."""
+SMALL = 30.0
+"""Or where both its median and its spread are so many times smaller than those of the public rows."""
+MANY = 50
+"""Of so many public rows whole numbers that all differ look like numbers of rows; of fewer only if none is left out."""
+QUARTILES = 1.349
+"""The distance between the quartiles of a normal distribution, in standard deviations."""
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A column whose values hardly mean what was agreed on."""
+
+    column: str
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.why} {self.remedy}"
+
+
+def doubts(schema: Schema, table: Table) -> Iterator[Doubt]:
+    """The columns of a table, with the agreed names, that hardly hold what was agreed on."""
+    for column in schema.columns:
+        if column.name in table.columns:
+            found = category_doubt if column.categories else number_doubt
+            doubt = found(column, table, schema)
+            if doubt is not None:
+                yield doubt
+
+
+def category_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None:
+    """That nearly none of a column's values is among its agreed categories."""
+    agreed = {as_key(each) for each in column.categories}
+    present = Counter(key for key in keys_of(table.columns[column.name], schema.missing_values) if key is not None)
+    unseen = {key: count for key, count in present.items() if key not in agreed}
+    if present.total() < FEW or sum(unseen.values()) < UNSEEN * present.total():
+        return None
+    usual = [key for key, _ in Counter(unseen).most_common(SHOWN)]
+    meant = {key: near for key in usual if (near := nearest(key, column.categories)) is not None}
+    example = meant or {usual[0]: "CATEGORY"}
+    none = "none" if len(unseen) == len(present) else "nearly none"
+    return Doubt(
+        column.name,
+        f"{table.source}: {none} of the {present.total():,} values of {column.name!r} ({names_text(usual)}"
+        f"{', …' * (len(unseen) > len(usual))}) is among the agreed categories {names_text(column.categories, SHOWN)}.",
+        f"If they are other words for these: {map_offer(f'--value-map {column.name}', example)}. If they are meant as "
+        f"they are: --accept {column.name}.",
+    )
+
+
+def number_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None:
+    """That a column's numbers lie where no unit in common would put them."""
+    try:
+        numbers = numbers_of(table, column.name, schema.missing_values)
+    except DataError:
+        # Refused elsewhere, with its line.
+        return None
+    numbers = numbers[~np.isnan(numbers)]
+    if column.kind != "number" or len(numbers) < FEW:
+        return None
+    with np.errstate(all="ignore"):
+        low, median, high = (float(each) for each in np.percentile(numbers, (25, 50, 75)))
+    spread = (high - low) / QUARTILES
+    large = abs(median - column.mean) > FAR * column.scale or spread > FAR * column.scale
+    small = 0 < spread * SMALL < column.scale and abs(median) * SMALL < abs(column.fill)
+    if not (large or small):
+        return None
+    return Doubt(
+        column.name,
+        f"{table.source}: the numbers in {column.name!r} lie far from the public rows': half of them between {low:.4g} "
+        f"and {high:.4g}, agreed was a mean of {column.mean:.4g} with a spread of {column.scale:.4g}.",
+        "Is it another unit, or another column? Give it in the plan's unit, or rename the right one. If it is meant as "
+        f"it is: --accept {column.name}.",
+    )
+
+
+def row_names(schema: Schema, public: Table) -> Iterator[str]:
+    """The number columns of public rows that look like numbers of rows: whole, and different in every row."""
+    for column in schema.columns:
+        if column.kind == "number":
+            numbers = numbers_of(public, column.name, schema.missing_values)
+            numbers = numbers[~np.isnan(numbers)]
+            count = len(numbers)
+            if count < FEW or not np.array_equal(numbers, np.round(numbers)) or len(np.unique(numbers)) < count:
+                continue
+            if count >= MANY or np.ptp(numbers) == count - 1:
+                yield column.name

@@ -7,6 +7,7 @@ is plain data (JSON, TOML) and lives in the plan. `encode` makes a party's table
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from fedkt.data.agreed_column import Column, Name, Value, fit_column, fit_pixels
 from fedkt.data.images import image_shape, where_labels_lie
-from fedkt.data.nearest import map_offer, nearest, rename_offer
+from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
 from fedkt.data.values import as_key, keys_of, names_text, others, value_text
 from fedkt.errors import ConfigurationError, DataError
@@ -82,17 +83,32 @@ class Schema(BaseModel):
             raise DataError(f"{table.source} has images but no labels. {hint}")
         raise DataError(
             f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
-            f"{rename_offer([self.label], self.unused(table))}"
+            f"{self._label_offer(table)}"
         )
 
-    def encode(self, table: Table) -> NDArray[np.float32]:
-        """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
+    def _label_offer(self, table: Table) -> str:
+        """The column that is probably the label's: by its name, or the only one that nothing else explains."""
+        unused = self.unused(table)
+        absent = [column.name for column in self.columns if column.name not in table.columns]
+        explained = set(partners(absent, unused).values())
+        left = [name for name in unused if name not in explained]
+        offer = rename_offer([self.label], left)
+        if offer or len(left) != 1:
+            return offer
+        return f" If it is {left[0]!r}: --rename {shlex.quote(f'{left[0]}={self.label}')}."
+
+    def require_columns(self, table: Table) -> None:
+        """Refuse a table that lacks agreed columns."""
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             raise DataError(
                 f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {names_text(absent)}. "
                 f"It has: {names_text(list(table.columns))}.{rename_offer(absent, self.unused(table))}"
             )
+
+    def encode(self, table: Table) -> NDArray[np.float32]:
+        """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
+        self.require_columns(table)
         if table.n_rows * self.n_features > MAX_VALUES:
             raise DataError(
                 f"{table.source} would become {table.n_rows:,} rows of {self.n_features:,} features; "

@@ -52,10 +52,12 @@ def partners(names: Sequence[str], known: Sequence[str]) -> dict[str, str]:
 
 
 def rename_offer(absent: Sequence[str], theirs: Sequence[str]) -> str:
-    """The options that would call a file's columns as agreed, as a question; empty where none is like them."""
+    """The options that would call a file's columns as agreed, as a question; how they look where no name is alike."""
     pairs = {mine: agreed for agreed, mine in partners(absent, theirs).items()}
     options = [f"--rename {shlex.quote(f'{mine}={agreed}')}" for mine, agreed in list(pairs.items())[:MOST_OFFERS]]
-    return f" Did you mean {' '.join(options)}?" if options else ""
+    if options:
+        return f" Did you mean {' '.join(options)}?"
+    return " If it has names of its own for them: --rename THEIRS=OURS." if theirs else ""
 
 
 def map_offer(option: str, pairs: Mapping[str, str]) -> str:

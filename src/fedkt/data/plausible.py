@@ -63,8 +63,7 @@ def category_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None
     if present.total() < FEW or sum(unseen.values()) < UNSEEN * present.total():
         return None
     usual = [key for key, _ in Counter(unseen).most_common(SHOWN)]
-    meant = {key: near for key in usual if (near := nearest(key, column.categories)) is not None}
-    example = meant or {usual[0]: "CATEGORY"}
+    example = {key: nearest(key, column.categories) or "CATEGORY" for key in usual}
     none = "none" if len(unseen) == len(present) else "nearly none"
     return Doubt(
         column.name,

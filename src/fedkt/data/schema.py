@@ -92,9 +92,8 @@ class Schema(BaseModel):
         absent = [column.name for column in self.columns if column.name not in table.columns]
         explained = set(partners(absent, unused).values())
         left = [name for name in unused if name not in explained]
-        offer = rename_offer([self.label], left)
-        if offer or len(left) != 1:
-            return offer
+        if len(left) != 1 or partners([self.label], left):
+            return rename_offer([self.label], left)
         return f" If it is {left[0]!r}: --rename {shlex.quote(f'{left[0]}={self.label}')}."
 
     def require_columns(self, table: Table) -> None:
@@ -172,12 +171,11 @@ class Schema(BaseModel):
 def label_offer(unknown: NDArray[Any], classes: Sequence[str | int]) -> str:
     """How labels that are no agreed classes would be called as agreed; the class stays open where none is like them."""
     found = list(dict.fromkeys(as_key(each) for each in unknown.tolist()))[: len(classes)]
-    pairs = {label: nearest(label, [str(each) for each in classes]) for label in found}
-    known = {label: agreed for label, agreed in pairs.items() if agreed is not None}
-    if known:
-        return f" Did you mean {map_offer('--label-map', known)}?"
-    example = ",".join(f"{label}=CLASS" for label in found[:2])
-    return f" If the file has names of its own for the classes, say which is which: --label-map {example}."
+    near = {label: nearest(label, [str(each) for each in classes]) for label in found}
+    option = map_offer("--label-map", {label: agreed or "CLASS" for label, agreed in near.items()})
+    if any(near.values()):
+        return f" Did you mean {option}?"
+    return f" If the file has names of its own for the classes, say which is which: {option}."
 
 
 def fit_schema(

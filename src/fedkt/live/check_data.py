@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fedkt.data.mapping import TableMapping
+from fedkt.data.nearest import partners
 from fedkt.data.plausible import doubts
 from fedkt.data.table import Table
 from fedkt.data.values import plural
@@ -61,11 +62,11 @@ def check_data(
     if mapped is None:
         return None
     check_columns(found, plan, mapped, own.mapping.renames(table, plan.columns), identity)
-    check_labels(found, plan, mapped)
-    check_doubts(found, plan, mapped, own.mapping)
+    likely = with_likely_names(plan, mapped)
+    check_values(found, plan, likely)
+    check_labels(found, plan, likely)
+    check_doubts(found, plan, likely, own.mapping)
     if len(found.problems) > before:
-        for note in plan.columns.unseen_notes(mapped):
-            found.add("Values", note, "note")
         return None
     diary = Diary()
     own.tell(data, diary)
@@ -81,7 +82,7 @@ def check_data(
 
 
 def check_columns(found: Findings, plan: Plan, table: Table, renamed: dict[str, str], identity: str | None) -> None:
-    """Which columns are there, which are not, and which hold values that were not agreed on."""
+    """Which columns are there and which are not."""
     schema = plan.columns
     names = [column.name for column in schema.columns]
     here = [column for column in schema.columns if column.name in table.columns]
@@ -98,8 +99,24 @@ def check_columns(found: Findings, plan: Plan, table: Table, renamed: dict[str, 
         words += f"; {len(renamed)} by another name: {', '.join(pairs[:SHOWN])}{', …' * (len(pairs) > SHOWN)}"
     found.add("Columns", words)
     found.attempt("Columns", lambda: schema.require_columns(table))
-    if plan.image is not None and len(here) == len(names):
-        found.attempt("Values", lambda: schema.encode(table))
+    found.attempt("Labels", lambda: schema.require_label(table))
+
+
+def with_likely_names(plan: Plan, table: Table) -> Table:
+    """The table as if it had been told what the columns are called that it lacks: what is in them is looked at too."""
+    schema = plan.columns
+    absent = [name for name in (*(each.name for each in schema.columns), schema.label) if name not in table.columns]
+    names = {theirs: ours for ours, theirs in partners(absent, schema.unused(table)).items()}
+    return TableMapping(rename=names).applied(table, schema) if names else table
+
+
+def check_values(found: Findings, plan: Plan, table: Table) -> None:
+    """Which columns hold values that were not agreed on."""
+    schema = plan.columns
+    here = [column for column in schema.columns if column.name in table.columns]
+    if plan.image is not None:
+        if len(here) == len(schema.columns):
+            found.attempt("Values", lambda: schema.encode(table))
         return
     for column in here:
         alone = schema.model_copy(update={"columns": (column,)})
@@ -108,6 +125,8 @@ def check_columns(found: Findings, plan: Plan, table: Table, renamed: dict[str, 
 
 def check_labels(found: Findings, plan: Plan, table: Table) -> None:
     """How many rows each class has."""
+    if plan.columns.label not in table.columns:
+        return
     codes = found.attempt("Labels", lambda: plan.columns.labels(table, plan.classes))
     if codes is not None:
         counts = {str(each): int(np.count_nonzero(codes == place)) for place, each in enumerate(plan.classes)}

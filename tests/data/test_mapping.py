@@ -144,7 +144,7 @@ def test_two_columns_of_one_name_are_refused_and_one_can_be_set_aside(tmp_path, 
             {"values": {"sex": {"M": "Male"}}},
             r"--value-map sex:M=Male: 'Male' is no agreed category.*Did you mean 'male'\?",
         ),
-        ({"values": {"age": {"x": "1"}}}, "only a column of categories has values to be mapped"),
+        ({"values": {"age": {"x": "old"}}}, r"is a number, and 'old' is neither a number nor a missing value"),
         ({"values": {"sx": {"M": "male"}}}, r"--value-map sx: 'sx' is no column of the plan\. Did you mean 'sex'\?"),
         ({"accept": ("Age",)}, r"--accept Age: .* Did you mean 'age'\?"),
     ],
@@ -165,3 +165,11 @@ def test_a_value_may_be_mapped_to_a_missing_one(tmp_path, schema):
     mapping = TableMapping(values={"sex": {"U": "?"}}).checked(schema, CLASSES)
     table = read_mapped(schema, own(tmp_path, AGREED.replace("female", "U")), mapping)
     assert schema.encode(table)[1, schema.feature_names.index("sex is missing")] == 1
+
+
+def test_a_word_among_numbers_may_be_mapped_to_a_missing_one(tmp_path, schema):
+    mapping = TableMapping(values={"age": {"unknown": "NA", "newborn": "0"}}).checked(schema, CLASSES)
+    path = own(tmp_path, AGREED.replace("30", "unknown").replace("50", "newborn"))
+    rows = schema.encode(read_mapped(schema, path, mapping))
+    assert rows[:, schema.feature_names.index("age is missing")].tolist() == [1, 0]
+    assert rows[1, 0] == pytest.approx((0 - 40) / 16.3299, rel=1e-4)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fedkt.errors import FedKTError
+from fedkt.errors import FedKTError, ModelError
 from fedkt.live import check, duration, shelf
 from fedkt.live.keys import write_keys
 from fedkt.plan import read_plan
@@ -89,6 +89,7 @@ def test_the_exit_code_says_whether_it_would_run(folder):
         code=1,
     )
     assert "PROBLEM  Name     This plan has no party 'east'" in said.out
+    assert "ok       Labels " in said.out
     assert "It would not run: 1 problem. Nothing was trained, spent or written." in said.err
 
 
@@ -196,6 +197,22 @@ def test_the_time_is_that_of_all_teachers_and_students(folder, monkeypatch):
     fixed = duration.START + 2 * duration.CONVERT
     assert duration.about_seconds(plan, "north", public, 60) == fixed + 2 * (5 * 7 + 7)
     assert duration.about_seconds(plan, "north", public, 60, jobs=8) == fixed + 2 * (7 + 7)
+
+
+def test_a_network_is_tried_for_one_epoch_and_its_steps_are_multiplied(folder):
+    pytest.importorskip("torch")
+    new_plan(folder, "--force", "--final", "mlp", "--student", "mlp", "--epochs", "3")
+    assert looked(folder)["about_seconds"] > 0
+
+
+def test_a_teacher_that_cannot_teach_at_level_l2_is_a_problem(folder, monkeypatch):
+    new_plan(folder, "--force", *L2)
+
+    def fails(*_):
+        raise ModelError("it cannot teach")
+
+    monkeypatch.setattr(check, "try_on_public_rows", fails)
+    assert problems(looked(folder, code=1)) == ["it cannot teach"]
 
 
 @pytest.mark.parametrize(

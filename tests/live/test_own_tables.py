@@ -7,8 +7,10 @@ import stat
 import numpy as np
 import pytest
 
+from fedkt.data.mapping import TableMapping
 from fedkt.errors import ConfigurationError, DataError, PrivacyError
-from fedkt.live import shelf
+from fedkt.live import mapping_file, shelf
+from fedkt.live.mapping_file import as_toml, read_mapping
 from live_federation import build, fedkt, new_plan, party, server
 
 L2 = ("--level", "L2", "--mechanism", "gaussian", "--sigma", "8", "--queries", "30")
@@ -196,3 +198,53 @@ def test_numbers_of_rows_in_the_public_file_are_warned_of(folder):
         csv.writer(file).writerows([["patient", *rows[0]], *([numbers[at], *row] for at, row in enumerate(rows[1:]))])
     assert "leave it out with --ignore patient" in new_plan(folder, "--force").err
     assert "--ignore" not in new_plan(folder, "--force", "--ignore", "patient").err
+
+
+NAMES = ["a.b", 'quote"', "it's", "umlaut \u00e4", "x = y", "#", "back\\slash", "[rename]", "1", " "]
+
+
+def test_whatever_names_there_are_the_file_gives_them_back(tmp_path):
+    pairs = {name: name[::-1] + "x" for name in NAMES}
+    values = {name: {"M": "male", name: "female"} for name in NAMES}
+    mapping = TableMapping(rename=pairs, labels=pairs, values=values, accept=tuple(NAMES))
+    path = tmp_path / "north.mapping.toml"
+    path.write_text(as_toml(mapping), encoding="utf-8")
+    assert read_mapping(path) == mapping
+
+
+def test_where_the_file_cannot_be_written_the_run_goes_on_and_says_so(folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(mapping_file, "write_atomically", full)
+    said = party(folder, "north", *CHOICES, data=foreign(folder))
+    assert "could not be written (Read-only file system): give these options again next time" in said.err
+    assert (folder / "inbox" / "north.fedkt").exists()
+
+
+def test_folders_of_images_have_labels_of_their_own_too(folder):
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for place in ("shown", "own/CATS", "own/D"):
+        (folder / place).mkdir(parents=True)
+        for number in range(12):
+            Image.fromarray(rng.integers(0, 256, size=(4, 4), dtype=np.uint8)).save(folder / place / f"{number}.png")
+    new = (
+        "plan",
+        "new",
+        "--public",
+        folder / "shown",
+        "--label",
+        "animal",
+        "--classes",
+        "cats,dogs",
+        "--party",
+        "north",
+    )
+    fedkt(*new, "--model", "tree", "-o", folder / "plan.toml", "--force")
+    run = ("party", folder / "plan.toml", "--name", "north", "--data", folder / "own", "--public", folder / "shown")
+    with pytest.raises(DataError, match="Did you mean --label-map CATS=cats,D=dogs"):
+        fedkt(*run, "-o", folder / "inbox", "--work", folder / "work")
+    fedkt(*run, "-o", folder / "inbox", "--work", folder / "work", "--label-map", "CATS=cats,D=dogs")
+    assert (folder / "north.mapping.toml").exists()

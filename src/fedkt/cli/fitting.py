@@ -31,7 +31,7 @@ class FittingOptions:
         list[str] | None,
         typer.Option(
             metavar="COLUMN:THEIRS=OURS,…",
-            help="The agreed categories for the values of a column, e.g. sex:M=male,F=female; any number of times.",
+            help="The agreed values for those of a column, e.g. sex:M=male,F=female or age:none=?; any number of times.",
         ),
     ] = None
 
@@ -77,7 +77,7 @@ def renames(texts: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         theirs, equals, ours = text.rpartition("=")
-        add_pair(found, theirs, ours if equals else "", text, "--rename", "Age=age")
+        add_pair(found, theirs.strip(), ours.strip() if equals else "", text, "--rename", "Age=age")
     return found
 
 

@@ -20,7 +20,7 @@ from fedkt.data.agreed_column import Name, Value
 from fedkt.data.columns import Table, Values
 from fedkt.data.nearest import nearest, rename_offer
 from fedkt.data.schema import Schema
-from fedkt.data.values import as_key, names_text
+from fedkt.data.values import as_key, as_number, names_text
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_ENTRIES = 10_000
@@ -143,16 +143,16 @@ def agreed_name(name: str, renames: Mapping[str, str], schema: Schema, option: s
 
 
 def check_values(schema: Schema, name: str, pairs: Mapping[str, str]) -> None:
-    """Refuse values for a column that has no categories, and values that are none of them nor missing."""
+    """Refuse values that a column cannot have: none of its categories, no number, nor missing."""
     column = next(each for each in schema.columns if each.name == name)
-    if not column.categories:
-        raise ConfigurationError(
-            f"--value-map {name}: only a column of categories has values to be mapped, and {name!r} is a "
-            f"{column.kind}. Leave it out."
-        )
     known = {*map(as_key, column.categories), *schema.missing_values}
     for theirs, ours in pairs.items():
-        if as_key(ours) not in known:
+        if column.kind == "number" and ours not in known and as_number(ours) is None:
+            raise ConfigurationError(
+                f"--value-map {name}:{theirs}={ours}: {name!r} is a number, and {ours!r} is neither a number nor a "
+                f"missing value ({names_text(schema.missing_values)})."
+            )
+        if column.categories and as_key(ours) not in known:
             what = f"agreed category of {name!r}"
             raise ConfigurationError(f"--value-map {name}:{theirs}={ours}: {not_among(ours, column.categories, what)}")
 

@@ -31,6 +31,8 @@ MANY = 50
 QUARTILES = 1.349
 """The distance between the quartiles of a normal distribution, in standard deviations."""
 SHOWN = 5
+MOST_ROWS = 10_000
+"""Of longer tables so many rows are looked at, evenly spread: more would say the same."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Doubt:
 
 def doubts(schema: Schema, table: Table) -> Iterator[Doubt]:
     """The columns of a table, with the agreed names, that hardly hold what was agreed on."""
+    if table.n_rows > MOST_ROWS:
+        table = table.take(np.linspace(0, table.n_rows - 1, MOST_ROWS).astype(np.int64))
     for column in schema.columns:
         if column.name in table.columns:
             found = category_doubt if column.categories else number_doubt
@@ -67,7 +71,7 @@ def category_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None
     none = "none" if len(unseen) == len(present) else "nearly none"
     return Doubt(
         column.name,
-        f"{table.source}: {none} of the {present.total():,} values of {column.name!r} ({names_text(usual)}"
+        f"{table.source}: {none} of {present.total():,} values of {column.name!r} ({names_text(usual)}"
         f"{', …' * (len(unseen) > len(usual))}) is among the agreed categories {names_text(column.categories, SHOWN)}.",
         f"If they are other words for these: {map_offer(f'--value-map {column.name}', example)}. If they are meant as "
         f"they are: --accept {column.name}.",

@@ -17,7 +17,7 @@ from fedkt.errors import FedKTError
 from fedkt.federation import Diary
 from fedkt.live.aside import RowsAside, aside_path
 from fedkt.live.findings import Findings
-from fedkt.live.mapping_file import differences, mapping_path, open_mapping
+from fedkt.live.mapping_file import differences, in_words, mapping_path, open_mapping
 from fedkt.live.records import Records, check_identity, data_digest, read_records
 from fedkt.plan import Plan
 
@@ -49,8 +49,7 @@ def check_data(
     found.attempt("Records", lambda: RowsAside(aside_path(plan, name, data), hold_out))
     own = found.attempt("Mapping", lambda: open_mapping(mapping_path(name, data), choices, plan.columns, plan.classes))
     if own is not None and own.mapping != own.stored:
-        what = "; ".join(differences(own.stored, own.mapping))
-        found.add("Mapping", f"a run would write into {own.path}: {what}")
+        found.add("Mapping", f"a run would write into {own.path}: {in_words(differences(own.stored, own.mapping))}")
     table = found.attempt("Data", lambda: plan.columns.read(data, labelled=False))
     if table is None:
         return None

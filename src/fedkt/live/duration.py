@@ -12,6 +12,7 @@ from fedkt.algorithms import FedKT
 from fedkt.algorithms.lesson import fit_roles_to_rows
 from fedkt.federation import Party
 from fedkt.models.base import count_rows, fit_model, one_thread, take_rows
+from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import is_neural
 from fedkt.models.features.received import map_rows
 from fedkt.plan import Plan
@@ -35,13 +36,25 @@ def about_seconds(plan: Plan, name: str, public: Any, n_rows: int, *, jobs: int 
         started = time.perf_counter()
         map_rows(plan.feature_map.graph, rows, plan.feature_map.width)
         return START + (time.perf_counter() - started) * n_rows / len(rows)
-    party = Party(public, plan.classes, 0, image=plan.image, name=name, X=public, y=np.zeros(count_rows(public), int))
-    own = fit_roles_to_rows(algorithm.voting.roles_for(algorithm, plan.own_model(name)), party)
+    own = roles_at(plan, public_party(plan, name, public))
     teachers = max(1, min(plan.subsets, n_rows))
     classes = len(plan.classes)
     teacher = fit_seconds(own.teacher, public, max(classes, n_rows // teachers), classes)
     student = fit_seconds(own.student, public, max(classes, count_rows(public)), classes)
     return START + plan.partitions * (plan.subsets * teacher / min(jobs, teachers) + student + CONVERT)
+
+
+def public_party(plan: Plan, name: str, public: Any) -> Party:
+    """A party that has public rows only: whatever is tried on it learns nothing of anybody's."""
+    y = np.zeros(count_rows(public), dtype=np.int64)
+    return Party(public, plan.classes, 0, image=plan.image, name=name, X=public, y=y)
+
+
+def roles_at(plan: Plan, party: Party) -> Roles:
+    """Who teaches and who studies at a party."""
+    algorithm = plan.algorithm()
+    assert isinstance(algorithm, FedKT)
+    return fit_roles_to_rows(algorithm.voting.roles_for(algorithm, plan.own_model(party.name)), party)
 
 
 def fit_seconds(estimator: Any, public: Any, n_rows: int, n_classes: int) -> float:

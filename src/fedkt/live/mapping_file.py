@@ -21,6 +21,7 @@ from fedkt.plan.parts import faults_of
 from fedkt.system.files import read_at_most, write_atomically
 
 MAX_BYTES = 2**20
+SHOWN = 20
 FORMAT = 1
 HEAD = """\
 How this party's own file comes to have the plan's names and codes. Written by fedkt party from --rename, --label-map,
@@ -47,7 +48,7 @@ class MappingFile:
     def keep(self, diary: Diary) -> None:
         """Write down what was chosen now, and tell of it; where that cannot be, tell that too."""
         if self.mapping != self.stored:
-            what = "; ".join(differences(self.stored, self.mapping))
+            what = in_words(differences(self.stored, self.mapping))
             try:
                 write_atomically(self.path, as_toml(self.mapping).encode(), private=True)
             except OSError as reason:
@@ -60,7 +61,7 @@ class MappingFile:
     def tell(self, data: Path, diary: Diary) -> None:
         """Say which columns and codes of the party's file are called otherwise by what was chosen earlier."""
         if self.stored.digest:
-            what = "; ".join(differences(TableMapping(), self.stored))
+            what = in_words(differences(TableMapping(), self.stored))
             diary.say(f"{data} is read as {self.path} says: {what}.")
 
 
@@ -145,6 +146,12 @@ def as_toml(mapping: TableMapping) -> str:
                 table.add(key, value)
             document.add(kind, table)
     return tomlkit.dumps(document)
+
+
+def in_words(changes: Iterator[str]) -> str:
+    """The first of some changes, and how many there are."""
+    words = list(changes)
+    return "; ".join(words[:SHOWN]) + (f"; … ({len(words)} in all)" if len(words) > SHOWN else "")
 
 
 def differences(before: TableMapping, after: TableMapping) -> Iterator[str]:

@@ -31,7 +31,7 @@ class FittingOptions:
         list[str] | None,
         typer.Option(
             metavar="COLUMN:THEIRS=OURS,…",
-            help="The agreed values for those of a column, e.g. sex:M=male,F=female or age:none=?; any number of times.",
+            help="The agreed values for those of a column, e.g. sex:M=male,F=female, or age:none=?; repeatable.",
         ),
     ] = None
 

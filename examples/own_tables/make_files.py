@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-COLUMNS = ("age", "sex", "weight", "blood_pressure", "smoker")
+COLUMNS = ("age", "sex", "weight", "blood_pressure", "smoking")
+WORDS = {"never": "nie", "daily": "oft"}
+"""South's for smoking."""
 
 
 def people(count, rng):
@@ -23,7 +25,7 @@ def people(count, rng):
     smoker = rng.random(count) < 0.3
     risk = 0.05 * (age - 52) + 0.05 * (pressure - 122) + 0.03 * (weight - 75) + 1.5 * smoker - 0.6
     ill = rng.random(count) < 1 / (1 + np.exp(-1.5 * risk))
-    words = np.where(male, "male", "female"), np.where(smoker, "yes", "no"), np.where(ill, "ill", "well")
+    words = np.where(male, "male", "female"), np.where(smoker, "daily", "never"), np.where(ill, "ill", "well")
     return list(zip(age.astype(int), words[0], weight, pressure.astype(int), words[1], words[2], strict=True))
 
 
@@ -43,13 +45,13 @@ def make_files(folder):
     write(folder / "test.csv", (*COLUMNS, "outcome"), people(300, rng))
     # North writes its names with capitals and spaces, and its labels too.
     rows = [(*row[:-1], row[-1].title()) for row in people(240, rng)]
-    write(folder / "north.csv", ("Age", "Sex", "Weight", "Blood Pressure", "Smoker", "Outcome"), rows)
+    write(folder / "north.csv", ("Age", "Sex", "Weight", "Blood Pressure", "Smoking", "Outcome"), rows)
     # South speaks German, and codes what it can.
     coded = [
-        (weight, age, "m" if sex == "male" else "w", pressure, "j" if smoker == "yes" else "n", int(outcome == "ill"))
-        for age, sex, weight, pressure, smoker, outcome in people(240, rng)
+        (weight, age, "m" if sex == "male" else "w", pressure, WORDS[smoking], int(outcome == "ill"))
+        for age, sex, weight, pressure, smoking, outcome in people(240, rng)
     ]
-    write(folder / "south.csv", ("Gewicht", "Alter", "Geschlecht", "RR_sys", "Raucher", "Befund"), coded, delimiter=";")
+    write(folder / "south.csv", ("Gewicht", "Alter", "Geschlecht", "RR_sys", "Rauchen", "Befund"), coded, delimiter=";")
     # West has the agreed names, other words in one column, and a column more.
     rows = [(1000 + place, age, sex[0].upper(), *rest) for place, (age, sex, *rest) in enumerate(people(240, rng))]
     write(folder / "west.csv", ("patient", *COLUMNS, "outcome"), rows)

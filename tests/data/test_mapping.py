@@ -9,7 +9,7 @@ from fedkt.data.schema import Schema, fit_schema
 from fedkt.data.table import read_table
 from fedkt.errors import ConfigurationError, DataError
 
-CLASSES = ["yes", "no"]
+CLASSES = ["sick", "well"]
 
 
 @pytest.fixture
@@ -26,11 +26,11 @@ def own(tmp_path, text):
     return path
 
 
-AGREED = "age,blood_pressure,sex,ill\n30,120,male,yes\n50,140,female,no\n"
+AGREED = "age,blood_pressure,sex,ill\n30,120,male,sick\n50,140,female,well\n"
 THEIRS = "Sex,Alter,RR sys,DX\nM,30,120,1\nF,50,140,0\n"
 MAPPING = TableMapping(
     rename={"Alter": "age", "RR sys": "blood_pressure", "DX": "ill", "Sex": "sex"},
-    labels={"1": "yes", "0": "no"},
+    labels={"1": "sick", "0": "well"},
     values={"sex": {"M": "male", "F": "female"}},
 )
 
@@ -55,19 +55,19 @@ def test_every_choice_that_changes_rows_changes_the_digest(kind):
 
 
 def test_two_codes_can_change_places(tmp_path, schema):
-    mapping = TableMapping(labels={"yes": "no", "no": "yes"})
+    mapping = TableMapping(labels={"sick": "well", "well": "sick"})
     table = read_mapped(schema, own(tmp_path, AGREED), mapping)
     assert schema.labels(table, CLASSES).tolist() == [1, 0]
 
 
 def test_labels_that_are_numbers_in_the_file_are_mapped_however_they_are_spelt(tmp_path, schema):
     path = own(tmp_path, "age,blood_pressure,sex,ill\n30,120,male,1.0\n50,140,female,00\n")
-    table = read_mapped(schema, path, TableMapping(labels={"1": "yes", "0": "no"}))
+    table = read_mapped(schema, path, TableMapping(labels={"1": "sick", "0": "well"}))
     assert schema.labels(table, CLASSES).tolist() == [0, 1]
 
 
 def test_a_name_that_differs_in_case_and_gaps_is_offered(tmp_path, schema):
-    path = own(tmp_path, "Age,Blood Pressure,SEX,ill\n30,120,male,yes\n")
+    path = own(tmp_path, "Age,Blood Pressure,SEX,ill\n30,120,male,sick\n")
     with pytest.raises(
         DataError, match="Did you mean --rename Age=age --rename 'Blood Pressure=blood_pressure' --rename SEX=sex"
     ):
@@ -75,7 +75,7 @@ def test_a_name_that_differs_in_case_and_gaps_is_offered(tmp_path, schema):
 
 
 def test_the_nearest_name_is_offered_for_a_label_column(tmp_path, schema):
-    path = own(tmp_path, "age,blood_pressure,sex,iIl\n30,120,male,yes\n")
+    path = own(tmp_path, "age,blood_pressure,sex,iIl\n30,120,male,sick\n")
     with pytest.raises(DataError, match=r"no label column 'ill'.*Did you mean --rename iIl=ill\?"):
         schema.read(path)
 
@@ -83,8 +83,8 @@ def test_the_nearest_name_is_offered_for_a_label_column(tmp_path, schema):
 @pytest.mark.parametrize(
     ("labels", "offer"),
     [
-        ("Yes NO", r"Did you mean --label-map Yes=yes,NO=no\?"),
-        ("Y N", r"Did you mean --label-map Y=yes,N=no\?"),
+        ("Sick WELL", r"Did you mean --label-map Sick=sick,WELL=well\?"),
+        ("S W", r"Did you mean --label-map S=sick,W=well\?"),
         ("1 0", "say which is which: --label-map 1=CLASS,0=CLASS"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_rename_that_the_file_does_not_need_is_no_fault(tmp_path, schema):
 
 
 def test_two_columns_of_one_name_are_refused_and_one_can_be_set_aside(tmp_path, schema):
-    path = own(tmp_path, "age,Age,blood_pressure,sex,ill\n3,30,120,male,yes\n")
+    path = own(tmp_path, "age,Age,blood_pressure,sex,ill\n3,30,120,male,sick\n")
     with pytest.raises(DataError, match=r"'age', 'Age' would all be 'age'.*--rename age=age_before"):
         read_mapped(schema, path, TableMapping(rename={"Age": "age"}))
     mapping = TableMapping(rename={"Age": "age", "age": "age_before"}).checked(schema, CLASSES)
@@ -139,7 +139,7 @@ def test_two_columns_of_one_name_are_refused_and_one_can_be_set_aside(tmp_path, 
     ("choices", "words"),
     [
         ({"rename": {"Alter": "aeg"}}, r"--rename Alter=aeg: 'aeg' is no column of the plan\. Did you mean 'age'\?"),
-        ({"labels": {"1": "ja"}}, r"--label-map 1=ja: 'ja' is no agreed class\. There is: 'yes', 'no'\."),
+        ({"labels": {"1": "ja"}}, r"--label-map 1=ja: 'ja' is no agreed class\. There is: 'sick', 'well'\."),
         (
             {"values": {"sex": {"M": "Male"}}},
             r"--value-map sex:M=Male: 'Male' is no agreed category.*Did you mean 'male'\?",

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedkt.data.agreed_column import Column
 from fedkt.data.columns import Table
 from fedkt.data.nearest import map_offer, nearest
 from fedkt.data.schema import Schema
-from fedkt.data.values import as_key, keys_of, names_text, numbers_of
+from fedkt.data.values import keys_of, names_text, numbers_of
 from fedkt.errors import DataError
 
 FEW = 10
@@ -59,19 +60,34 @@ def doubts(schema: Schema, table: Table) -> Iterator[Doubt]:
                 yield doubt
 
 
+def encoded(column: Column, table: Table, schema: Schema) -> NDArray[np.float32] | None:
+    """A column as the models would see it, unscaled; None where it is refused, elsewhere and with its line."""
+    out = np.zeros((table.n_rows, len(column.feature_names)), dtype=np.float32)
+    try:
+        column.encode(table, out, missing_values=schema.missing_values, scale=False, refuse_unseen=False)
+    except DataError:
+        return None
+    return out
+
+
 def category_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None:
     """That nearly none of a column's values is among its agreed categories."""
-    agreed = {as_key(each) for each in column.categories}
-    present = Counter(key for key in keys_of(table.columns[column.name], schema.missing_values) if key is not None)
-    unseen = {key: count for key, count in present.items() if key not in agreed}
-    if present.total() < FEW or sum(unseen.values()) < UNSEEN * present.total():
+    found = encoded(column, table, schema)
+    if found is None:
         return None
-    usual = [key for key, _ in Counter(unseen).most_common(SHOWN)]
+    here = np.ones(table.n_rows, dtype=bool) if not column.missing else found[:, -1] == 0
+    strange = here & ~found[:, : len(column.categories)].any(axis=1)
+    n_here, n_strange = int(here.sum()), int(strange.sum())
+    if n_here < FEW or n_strange < UNSEEN * n_here:
+        return None
+    keys = keys_of(table.columns[column.name][strange], schema.missing_values)
+    unseen = Counter(key for key in keys if key is not None)
+    usual = [key for key, _ in unseen.most_common(SHOWN)]
     example = {key: nearest(key, column.categories) or "CATEGORY" for key in usual}
-    none = "none" if len(unseen) == len(present) else "nearly none"
+    none = "none" if n_strange == n_here else "nearly none"
     return Doubt(
         column.name,
-        f"{table.source}: {none} of {present.total():,} values of {column.name!r} ({names_text(usual)}"
+        f"{table.source}: {none} of {n_here:,} values of {column.name!r} ({names_text(usual)}"
         f"{', …' * (len(unseen) > len(usual))}) is among the agreed categories {names_text(column.categories, SHOWN)}.",
         f"If they are other words for these: {map_offer(f'--value-map {column.name}', example)}. If they are meant as "
         f"they are: --accept {column.name}.",
@@ -80,13 +96,11 @@ def category_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None
 
 def number_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None:
     """That a column's numbers lie where no unit in common would put them."""
-    try:
-        numbers = numbers_of(table, column.name, schema.missing_values)
-    except DataError:
-        # Refused elsewhere, with its line.
+    found = encoded(column, table, schema) if column.kind == "number" else None
+    if found is None:
         return None
-    numbers = numbers[~np.isnan(numbers)]
-    if column.kind != "number" or len(numbers) < FEW:
+    numbers = found[found[:, -1] == 0, 0] if column.missing else found[:, 0]
+    if len(numbers) < FEW:
         return None
     with np.errstate(all="ignore"):
         low, median, high = (float(each) for each in np.percentile(numbers, (25, 50, 75)))
@@ -108,10 +122,19 @@ def row_names(schema: Schema, public: Table) -> Iterator[str]:
     """The number columns of public rows that look like numbers of rows: whole, and different in every row."""
     for column in schema.columns:
         if column.kind == "number":
-            numbers = numbers_of(public, column.name, schema.missing_values)
+            numbers = exact_numbers(column, public, schema)
             numbers = numbers[~np.isnan(numbers)]
             count = len(numbers)
             if count < FEW or not np.array_equal(numbers, np.round(numbers)) or len(np.unique(numbers)) < count:
                 continue
             if count >= MANY or np.ptp(numbers) == count - 1:
                 yield column.name
+
+
+def exact_numbers(column: Column, table: Table, schema: Schema) -> NDArray[np.float64]:
+    """The numbers of a column to the last digit; of one that is no plain number, as the models would see it."""
+    try:
+        return numbers_of(table, column.name, schema.missing_values)
+    except DataError:
+        found = encoded(column, table, schema)
+        return np.zeros(0) if found is None else found[:, 0].astype(np.float64)

@@ -9,6 +9,7 @@ import typer
 
 from fedkt.cli import options
 from fedkt.cli.file_options import FileOptions
+from fedkt.cli.fitting import FittingOptions
 from fedkt.cli.panels import with_groups
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def evaluate(
     as_json: options.Json = False,
     *,
     file: FileOptions,
+    fitting: FittingOptions,
 ) -> None:
     """Say how good a final model is on labelled rows: what is wrong first, then figures, class by class.
 
@@ -56,6 +58,8 @@ def evaluate(
       fedkt evaluate result/final.onnx labelled.csv --bundles inbox --plan plan.toml
 
       fedkt evaluate result/final.onnx labelled.csv --baseline last-year.onnx --html quality.html
+
+      fedkt evaluate result/final.onnx labelled.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.grids import print_below
     from fedkt.cli.output import print_json, stderr
@@ -74,6 +78,7 @@ def evaluate(
         bundles=None if bundles is None else mailbox_at(bundles),
         plan=None if plan is None else read_plan(plan),
         form=file.format(),
+        choices=fitting.mapping(),
     )
     if html is not None:
         write_quality_page(html, evaluation, signer)

@@ -10,6 +10,7 @@ import typer
 
 from fedkt.cli import options
 from fedkt.cli.file_options import FileOptions
+from fedkt.cli.fitting import OwnFileOptions
 from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
 
@@ -65,6 +66,14 @@ Evaluate = Annotated[
         metavar="FINAL",
     ),
 ]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Train, spend and write nothing: would it run, what would it send, what would it cost, how long would it "
+        "take?",
+    ),
+]
 MostEpsilon = Annotated[
     float | None,
     typer.Option(help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."),
@@ -87,16 +96,20 @@ def party(
     identity: Identity = None,
     hold_out: HoldOut = None,
     evaluate: Evaluate = None,
+    check: Check = False,
     server_key: options.ServerKey = None,
     most_epsilon: MostEpsilon = None,
     most_delta: MostDelta = None,
     as_json: options.Json = False,
     *,
     file: FileOptions,
+    own_file: OwnFileOptions,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
 
     [bold]Examples[/bold]
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --check
 
       fedkt party plan.toml --name north --data north.csv --public public.csv
 
@@ -111,28 +124,47 @@ def party(
       fedkt party plan.toml --name north --data north.xlsx --public public.csv --decimal , --dates admitted=dd/mm/yyyy
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --evaluate result/final.onnx
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --rename Age=age --label-map 1=yes,0=no
     """
+    from fedkt.cli.check import print_check
     from fedkt.cli.judgement import evaluate_final
-    from fedkt.cli.output import progress_bar
+    from fedkt.cli.output import progress_bar, warn
+    from fedkt.live.check import check_party
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at
     from fedkt.live.party import run_party
     from fedkt.plan import read_plan
 
     agreed = read_plan(plan)
+    choices = own_file.mapping()
     if evaluate is not None:
-        own: dict[str, Any] = {
-            "data": data,
-            "public": public,
-            "identity": identity,
-            "hold_out": hold_out,
-            "jobs": options.cores(jobs),
-        }
-        own |= {"form": file.format()}
-        evaluate_final(agreed, name, evaluate, own, server_key=server_key, as_json=as_json)
+        if check:
+            raise ConfigurationError("--check is about training and --evaluate about its result. Leave one out.")
+        own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out}
+        own_half = {**own, "form": file.format(), "choices": choices, "jobs": options.cores(jobs)}
+        evaluate_final(agreed, name, evaluate, own_half, server_key=server_key, as_json=as_json)
         return
     if server_key is not None:
         raise ConfigurationError("--server-key is about a final model: it goes with --evaluate FINAL. Leave it out.")
+    settings: dict[str, Any] = {
+        "data": data,
+        "public": public,
+        "outbox": mailbox_at(output, own=True),
+        "jobs": options.cores(jobs),
+        "work": work,
+        "ledger": ledger,
+        "identity": identity,
+        "hold_out": hold_out,
+        "issue": issue,
+        "most_epsilon": most_epsilon,
+        "most_delta": most_delta,
+        "form": file.format(),
+        "choices": choices,
+    }
+    if check:
+        print_check(check_party(agreed, name, key=key, **settings), as_json=as_json)
+        return
     signing = None if key is None else read_key(key)
     with ExitStack() as display:
         bar = display.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
@@ -141,25 +173,7 @@ def party(
             display.close()
             print_sent(sent, agreed, as_json=as_json)
 
-        run_party(
-            agreed,
-            name,
-            data=data,
-            public=public,
-            outbox=mailbox_at(output, own=True),
-            key=signing,
-            jobs=options.cores(jobs),
-            work=work,
-            ledger=ledger,
-            identity=identity,
-            hold_out=hold_out,
-            issue=issue,
-            most_epsilon=most_epsilon,
-            most_delta=most_delta,
-            form=file.format(),
-            progress=bar,
-            tell=tell,
-        )
+        run_party(agreed, name, key=signing, warn=warn, progress=bar, tell=tell, **settings)
 
 
 def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:

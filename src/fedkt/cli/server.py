@@ -9,6 +9,7 @@ import typer
 
 from fedkt.cli import options
 from fedkt.cli.file_options import FileOptions
+from fedkt.cli.fitting import FittingOptions
 from fedkt.cli.panels import with_groups
 from fedkt.cli.party import Plan, Public
 from fedkt.errors import ConfigurationError
@@ -69,6 +70,7 @@ def server(
     as_json: options.Json = False,
     *,
     file: FileOptions,
+    fitting: FittingOptions,
 ) -> None:
     """Let the parties' students vote on the public rows and train the final model.
 
@@ -82,6 +84,8 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox --wait 3600 --min-parties 3 --test test.csv
 
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
+
+      fedkt server plan.toml --public public.csv --bundles inbox --test test.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.output import progress_bar
     from fedkt.live.keys import read_key
@@ -108,6 +112,7 @@ def server(
             wait=wait,
             test=test,
             test_form=test_format(test, file),
+            choices=fitting.mapping(),
             ledger=ledger,
             key=signing,
             limits=limits,

@@ -6,7 +6,8 @@ Every file has a format of its own: that of the public file is not agreed on, an
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 
 from fedkt.data.dates import strptime_form
 from fedkt.errors import ConfigurationError
@@ -80,6 +81,11 @@ class Format:
     def given(self) -> tuple[str, ...]:
         """The names of what was given."""
         return tuple(each.name for each in fields(self) if getattr(self, each.name) not in (None, ()))
+
+    def renamed(self, names: Mapping[str, str]) -> Format:
+        """The same where some columns are called otherwise."""
+        dates, units = (tuple((names.get(name, name), how) for name, how in each) for each in (self.dates, self.units))
+        return replace(self, dates=dates, units=units)
 
     def check_kind(self, source: str, kind: str, known: tuple[str, ...]) -> None:
         """Refuses what says nothing about a file of this kind."""

@@ -7,9 +7,10 @@ is plain data (JSON, TOML) and lives in the plan. `encode` makes a party's table
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from fedkt.data.dates import form_of
 from fedkt.data.disguises import refuse_odd_table
 from fedkt.data.format import PLAIN, Format
 from fedkt.data.images import image_shape, where_labels_lie
+from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
 from fedkt.data.notation import option
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
 from fedkt.data.truth import truth_of, truth_places
@@ -74,20 +76,46 @@ class Schema(BaseModel):
         """
         indices = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         # Files that do not name their label lend it the agreed name, also where nobody needs it.
-        label = self.label if labelled or not names_its_label(path) else None
+        label = None if names_its_label(path) else self.label
         table = read_table(path, label=label, least_features=max(indices, default=0), form=form)
-        if labelled and self.label not in table.columns and (hint := where_labels_lie(Path(path))) is not None:
-            raise DataError(f"{path} has images but no labels. {hint}")
+        if labelled:
+            self.require_label(table)
         return table
 
-    def encode(self, table: Table) -> NDArray[np.float32]:
-        """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
+    def require_label(self, table: Table) -> None:
+        """Refuse a table without the agreed label."""
+        if self.label in table.columns:
+            return
+        hint = where_labels_lie(Path(table.source))
+        if hint is not None:
+            raise DataError(f"{table.source} has images but no labels. {hint}")
+        raise DataError(
+            f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
+            f"{self._label_offer(table)}"
+        )
+
+    def _label_offer(self, table: Table) -> str:
+        """The column that is probably the label's: by its name, or the only one that nothing else explains."""
+        unused = self.unused(table)
+        absent = [column.name for column in self.columns if column.name not in table.columns]
+        explained = set(partners(absent, unused).values())
+        left = [name for name in unused if name not in explained]
+        if len(left) != 1 or partners([self.label], left):
+            return rename_offer([self.label], left)
+        return f" If it is {left[0]!r}: --rename {shlex.quote(f'{left[0]}={self.label}')}."
+
+    def require_columns(self, table: Table) -> None:
+        """Refuse a table that lacks agreed columns."""
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             raise DataError(
                 f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {names_text(absent)}. "
-                f"It has: {names_text(list(table.columns))}."
+                f"It has: {names_text(list(table.columns))}.{rename_offer(absent, self.unused(table))}"
             )
+
+    def encode(self, table: Table) -> NDArray[np.float32]:
+        """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
+        self.require_columns(table)
         if table.n_rows * self.n_features > MAX_VALUES:
             raise DataError(
                 f"{table.source} would become {table.n_rows:,} rows of {self.n_features:,} features; "
@@ -112,10 +140,7 @@ class Schema(BaseModel):
         places = {as_key(each): index for index, each in enumerate(classes)}
         if len(places) != len(classes):
             raise ConfigurationError(f"The classes {names_text(classes)} contain the same class twice.")
-        if self.label not in table.columns:
-            raise DataError(
-                f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
-            )
+        self.require_label(table)
         values = table.columns[self.label]
         keys = [as_key(value) for value in values.tolist()]
         truths = truth_places(classes)
@@ -125,6 +150,7 @@ class Schema(BaseModel):
             raise DataError(
                 f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
                 f"one of the agreed classes {names_text(classes)}{others(wrong)}. Correct it or leave the row out."
+                f"{label_offer(values[wrong], classes)}"
             )
         return codes
 
@@ -161,6 +187,16 @@ class Schema(BaseModel):
                         f"count{'s' * (len(unseen) == 1)} as none of them."
                     )
         return tuple(notes)
+
+
+def label_offer(unknown: NDArray[Any], classes: Sequence[str | int]) -> str:
+    """How labels that are no agreed classes would be called as agreed; the class stays open where none is like them."""
+    found = list(dict.fromkeys(as_key(each) for each in unknown.tolist()))[: len(classes)]
+    near = {label: nearest(label, [str(each) for each in classes]) for label in found}
+    option = map_offer("--label-map", {label: agreed or "CLASS" for label, agreed in near.items()})
+    if any(near.values()):
+        return f" Did you mean {option}?"
+    return f" If the file has names of its own for the classes, say which is which: {option}."
 
 
 def fit_schema(

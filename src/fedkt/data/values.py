@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedkt.data.columns import Table
 from fedkt.data.dates import DateFault, days_of
+from fedkt.data.nearest import nearest
 from fedkt.data.notation import as_number, option, remedy_for
 from fedkt.data.truth import truths_as_numbers
 from fedkt.errors import DataError
@@ -129,8 +131,10 @@ def identities_of(table: Table, column: str | None) -> list[str] | None:
     Spelt as `as_key` does: one missing number must not turn every 1 into 1.0.
     """
     if column is not None and column not in table.columns:
+        near = nearest(column, list(table.columns))
+        offer = "" if near is None else f" Did you mean --id {shlex.quote(near)}?"
         raise DataError(
-            f"{table.source} has no column {column!r} of identities. It has: {names_text(list(table.columns))}."
+            f"{table.source} has no column {column!r} of identities. It has: {names_text(list(table.columns))}.{offer}"
         )
     values = table.ids if column is None else table.columns[column]
     return None if values is None else [as_key(each) for each in values.tolist()]

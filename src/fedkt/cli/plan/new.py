@@ -192,10 +192,15 @@ def new_plan(
         write_atomically(copy, public.copy)
     write_atomically(target.output, agreed.to_toml().encode())
     stdout.say(agreed.explain())
+    for name in number_columns(agreed, columns.public):
+        warn(
+            f"{name!r} has another whole number in every public row. If these are numbers of rows or persons, nothing "
+            f"can be learned from them: leave it out with --ignore {name}."
+        )
     for name in identifiers(agreed):
         warn(
-            f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows "
-            f"or persons, nothing can be learned from it: leave it out with --ignore {name}."
+            f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows, "
+            f"persons or days, nothing can be learned from it: leave it out with --ignore {name}."
         )
     sent = columns.public if public.copy is None else copy
     stdout.print(f"\nWritten to {target.output}. Send it with {sent} to every party and to the server.", markup=False)
@@ -268,6 +273,13 @@ def identifiers(plan: Plan) -> list[str]:
         for column in plan.columns.columns
         if len(column.categories) > max(10, IDENTIFIER * plan.public.rows)
     ]
+
+
+def number_columns(plan: Plan, public: Path) -> list[str]:
+    """The numbers that seem to number rows."""
+    from fedkt.data.plausible import row_names
+
+    return [] if plan.image is not None else list(row_names(plan.columns, plan.read_public(public)))
 
 
 def ask(question: str, option: str) -> str:

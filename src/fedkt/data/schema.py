@@ -74,11 +74,22 @@ class Schema(BaseModel):
         """
         indices = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         # Files that do not name their label lend it the agreed name, also where nobody needs it.
-        label = self.label if labelled or not names_its_label(path) else None
+        label = None if names_its_label(path) else self.label
         table = read_table(path, label=label, least_features=max(indices, default=0), form=form)
-        if labelled and self.label not in table.columns and (hint := where_labels_lie(Path(path))) is not None:
-            raise DataError(f"{path} has images but no labels. {hint}")
+        if labelled:
+            self.require_label(table)
         return table
+
+    def require_label(self, table: Table) -> None:
+        """Refuse a table without the agreed label."""
+        if self.label in table.columns:
+            return
+        hint = where_labels_lie(Path(table.source))
+        if hint is not None:
+            raise DataError(f"{table.source} has images but no labels. {hint}")
+        raise DataError(
+            f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}.{table.hint}"
+        )
 
     def encode(self, table: Table) -> NDArray[np.float32]:
         """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
@@ -86,7 +97,7 @@ class Schema(BaseModel):
         if absent:
             raise DataError(
                 f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {names_text(absent)}. "
-                f"It has: {names_text(list(table.columns))}."
+                f"It has: {names_text(list(table.columns))}.{table.hint}"
             )
         if table.n_rows * self.n_features > MAX_VALUES:
             raise DataError(
@@ -112,10 +123,7 @@ class Schema(BaseModel):
         places = {as_key(each): index for index, each in enumerate(classes)}
         if len(places) != len(classes):
             raise ConfigurationError(f"The classes {names_text(classes)} contain the same class twice.")
-        if self.label not in table.columns:
-            raise DataError(
-                f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
-            )
+        self.require_label(table)
         values = table.columns[self.label]
         keys = [as_key(value) for value in values.tolist()]
         truths = truth_places(classes)

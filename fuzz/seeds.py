@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import struct
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -56,12 +58,25 @@ def tables() -> dict[str, list[bytes]]:
     idx = struct.pack(">4B3I", 0, 0, 8, 3, 2, 2, 2) + bytes(range(8))
     return {
         "csv.gz": [gzip.compress(b"a,b\n1,2\n")],
+        "csv.xz": [lzma.compress(b"a;b\n1,5;2\n")],
+        "txt": ["a\tb\n1\t2\n".encode("utf-16"), "größe;b\n1,5;2\n".encode("cp1252"), b"sep=;\na;b\n1;2\n"],
+        "xlsx": [_workbook()],
         "npz": [npz.getvalue()],
         "libsvm": [b"+1 1:2 3:4e-1 # first\n\n-1 2:1\n"],
         "idx": [idx],
         "idx.gz": [gzip.compress(idx)],
         "parquet": _parquet(),
     }
+
+
+def _workbook() -> bytes:
+    from openpyxl import Workbook
+
+    book, stream = Workbook(), io.BytesIO()
+    for row in (["a", "b"], [1, "x"], [date(2024, 3, 31), 2.5]):
+        book.active.append(row)
+    book.save(stream)
+    return stream.getvalue()
 
 
 def _parquet() -> list[bytes]:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fedkt.data.columns import Table, texts
-from fedkt.data.description import KnownColumn, describe, description_from
+from fedkt.data.describing import describe
+from fedkt.data.description import KnownColumn, description_from
 from fedkt.data.schema import fit_schema
 from fedkt.errors import DataError
 

@@ -58,6 +58,7 @@ def test_low_and_high_are_cut_into_ten_bins_or_into_as_many_as_there_are_shares(
         ({"name": "a", "low": 3, "high": float("inf")}, "low is the smaller one"),
         ({"name": "a", "low": 0, "high": 1, "bins": 0}, "bins is a whole number of 1 to 1000"),
         ({"name": "a", "edges": [3, 1]}, "edges are at least two numbers, ascending"),
+        ({"name": "a", "edges": [-1e300, 1e300]}, "greater than or equal to -1"),
         ({"name": "a", "edges": [1]}, "edges are at least two numbers, ascending"),
         ({"name": "a", "edges": [0, float("nan")]}, "finite number"),
         ({"name": "a", "categories": ["1", "1.0"]}, "two categories are the same"),

@@ -20,7 +20,10 @@ from fedkt.live.marginals import (
     tell_with_noise,
     write_marginals,
 )
+from fedkt.privacy.entries import Spending
+from fedkt.privacy.ledger import total_of
 from fedkt.privacy.ledger_file import LedgerFile
+from fedkt.privacy.price import sums_release
 from fedkt.privacy.sums import GaussianSums
 
 WARDS = [f"w{number}" for number in range(40)]
@@ -101,6 +104,19 @@ def test_two_releases_about_the_same_rows_are_both_in_the_ledger_and_cost_more_t
     assert first.marginals.counts != second.marginals.counts
 
 
+def test_marginals_and_a_run_of_moments_afterwards_cost_what_two_gaussian_releases_cost(tmp_path):
+    """μ² adds up; that the second was chosen by the first costs half of δ (the filter of the ledger)."""
+    sigma = noisy(tmp_path).marginals.promise.sigma
+    entries = list(LedgerFile.open(tmp_path / "north.ledger").entries)
+    run = Spending(who="north", release=sums_release(GaussianSums(sigma), 2), plan="ab" * 32)
+    mu = math.sqrt(2) * 2 / sigma
+
+    def excess(epsilon):
+        return norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu) - 0.5e-5
+
+    assert total_of([*entries, run], 1e-5) == pytest.approx(brentq(excess, 0.1, 10), rel=1e-6)
+
+
 def test_nothing_is_counted_that_the_partys_own_limit_does_not_cover(tmp_path, monkeypatch):
     monkeypatch.setattr("fedkt.data.marginals.Layout.total", lambda *_: pytest.fail("rows were counted"))
     with pytest.raises(PrivacyError, match="does not cover"):
@@ -171,6 +187,20 @@ def test_a_file_that_nobody_wrote_is_refused_in_words(tmp_path, old, new, words)
     with pytest.raises(DataError, match=words) as caught:
         read_marginals(path)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [-1e15, 0.0, 1e15])
+def test_rows_can_be_made_of_whatever_numbers_a_file_may_have(tmp_path, value):
+    told = noisy(tmp_path).marginals
+    odd = told.model_copy(
+        update={
+            "counts": tuple(tuple(value for _ in own) for own in told.counts),
+            "products": tuple(-value for _ in told.products),
+        }
+    )
+    copula = pooled_copula([(tmp_path / "a", read_marginals(written(tmp_path, odd)))])
+    made = copula.draw(50, np.random.default_rng(0))
+    assert all(float(each) >= 0 for each in made.columns["age"])
 
 
 def test_exact_counts_below_zero_are_refused(tmp_path):

@@ -32,6 +32,10 @@ GAPS = 0.05
 """The share of missing values, where all that is known is that there are some."""
 MISSING_VALUES: tuple[str, ...] = tuple(Schema.model_fields["missing_values"].default)
 
+LARGEST = 1e100
+"""No number of a range is larger, so that what lies between two of them is finite."""
+
+Edge = Annotated[FiniteFloat, Field(ge=-LARGEST, le=LARGEST)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1)]
 
 
@@ -51,7 +55,7 @@ class KnownColumn(BaseModel):
 
     name: Name
     categories: tuple[Value, ...] = Field(default=(), max_length=MAX_CATEGORIES, fail_fast=True)
-    edges: tuple[FiniteFloat, ...] = Field(default=(), max_length=MAX_CATEGORIES + 1, fail_fast=True)
+    edges: tuple[Edge, ...] = Field(default=(), max_length=MAX_CATEGORIES + 1, fail_fast=True)
     """Where a number's bins begin and end, ascending. The same edge twice is a bin of that value alone."""
     whole: bool = False
     """Whether the numbers are whole."""
@@ -206,9 +210,11 @@ def fault_words(reason: ValidationError) -> str:
     """The first few faults of a file, each with its key."""
     faults = [
         f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Value error, ')}".removeprefix(": ")
-        for each in reason.errors(include_url=False)[:5]
+        for each in reason.errors(include_url=False)
+        # Entries with a fault are not counted: a list of them is not short as well.
+        if each["type"] != "too_short" or not each["input"]
     ]
-    return f"{'; '.join(faults)}."
+    return f"{'; '.join(faults[:5])}."
 
 
 def of_schema(schema: Schema) -> Description:

@@ -108,6 +108,8 @@ class Told:
     ledger: str | None
     total_epsilon: float | None
     """What everything in its ledger costs together, this release included."""
+    new_ledger: bool = False
+    """Whether there was no such ledger before."""
 
 
 def check_told(description: Description, name: str, label: str | None) -> None:
@@ -147,14 +149,15 @@ def tell_with_noise(
     ).rounded()
     assert isinstance(noise, GaussianSums)
     layout, scores, codes = layout_of(description, paired=paired), scores_of(description), description.codes(table)
-    release, file = marginals_release(noise), LedgerFile.open(ledger_path)
+    release, new = marginals_release(noise), not ledger_path.exists()
+    file = LedgerFile.open(ledger_path)
     ledger = Ledger(owner=name, delta=delta, budget=most_epsilon, file=file)
     steps = ledger.release_sums(lambda: layout.total(codes, scores), release, shape=layout.shape, rng=Stream.fresh())
     price = ledger.price()
     assert price is not None
     noisy = steps.astype(np.float64) * noise.step
     told = _marginals(name, description, *layout.parts(noisy), promise=promise_of(noise, price))
-    return Told(told, str(ledger_path), total_of(file.spent(who=name), delta))
+    return Told(told, str(ledger_path), total_of(file.spent(who=name), delta), new)
 
 
 def promise_of(noise: GaussianSums, price: Price) -> Promise:

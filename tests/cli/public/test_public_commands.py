@@ -57,8 +57,8 @@ def test_two_parties_tell_with_noise_and_a_plan_is_made_of_the_rows(folder):
     for name in ("north", "south"):
         told = run("marginals", f"{name}.csv", "--schema", "schema.toml", "--name", name, "--epsilon", "1", cwd=folder)
         assert "epsilon 1.000 at delta 1e-05 for one record (replace-one)" in told.stdout
-        assert "Written into" in told.stdout
-        assert told.stderr == ""
+        assert f"Written into {name}.csv.ledger; everything in it costs '{name}' epsilon 1.000" in told.stdout
+        assert f"caution: {name}.csv.ledger is new" in told.stderr
         assert (folder / f"{name}.csv.ledger").is_file()
     done = run("new", "--marginals", "north.toml", "--marginals", "south.toml", "--rows", "500", cwd=folder)
     assert "500 rows of 2 columns, without 'ill', made of what 2 parties told with noise" in done.stdout
@@ -127,6 +127,12 @@ def test_a_release_beyond_the_partys_limit_leaves_no_file(folder):
     words = ("marginals", "north.csv", "--schema", "schema.toml", "--name", "north", "--epsilon", "1")
     assert "does not cover" in run(*words, "--most-epsilon", ".5", cwd=folder, code=1).stderr
     assert not (folder / "north.toml").exists()
+
+
+def test_nothing_is_spent_where_the_file_could_not_be_written(folder):
+    words = ("marginals", "north.csv", "--schema", "schema.toml", "--name", "north", "--epsilon", "1")
+    run(*words, "-o", "schema.toml/north.toml", cwd=folder, code=1)
+    assert not (folder / "north.csv.ledger").exists()
 
 
 @pytest.mark.parametrize(

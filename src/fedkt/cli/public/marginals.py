@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,13 +11,16 @@ from fedkt.cli import options
 from fedkt.cli.public.schema import Force
 from fedkt.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from fedkt.live.marginals import Told
+
 
 def tell_marginals(
     data: Annotated[Path, typer.Argument(help="The party's own file; it stays where it is.", metavar="DATA")],
     schema: Annotated[Path, typer.Option(help="The columns and bins that everybody agreed on: schema.toml.")],
     name: Annotated[str, typer.Option(help="The party's name, as in plans: its ledger adds up by it.")],
     label: Annotated[
-        str | None, typer.Option(help="The column to predict, if not the schema's; it is not told.")
+        str | None, typer.Option(help="The column to predict: refuse a schema that would tell it.")
     ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Add noise that keeps this ε for a record. Default: exact counts, no promise.")
@@ -49,13 +52,12 @@ def tell_marginals(
 
       fedkt public marginals north.csv --schema schema.toml --name north -o exact.toml
     """
-    from fedkt.cli.output import print_json, stdout, warn
     from fedkt.cli.public.target import check_free
     from fedkt.live.marginals import check_told, tell_exactly, tell_with_noise, write_marginals
     from fedkt.live.public_files import read_description, read_rows
     from fedkt.system.files import write_atomically
 
-    target = output or Path(f"{name}.toml")
+    target, epsilon = output or Path(f"{name}.toml"), options.above_zero(epsilon, "--epsilon")
     check_free(target, force=force)
     if epsilon is None and (ledger is not None or most_epsilon is not None):
         raise ConfigurationError("Exact counts have no price and no ledger. Leave --ledger and --most-epsilon out.")
@@ -69,31 +71,41 @@ def tell_marginals(
             table,
             description,
             name,
-            epsilon=options.above_zero(epsilon, "--epsilon") or epsilon,
+            epsilon=epsilon,
             delta=delta,
             ledger_path=ledger or data.with_name(f"{data.name}.ledger"),
             most_epsilon=options.above_zero(most_epsilon, "--most-epsilon"),
             paired=not alone,
         )
     write_atomically(target, write_marginals(told.marginals))
-    promise = told.marginals.promise
+    print_told(target, told, as_json=as_json)
+
+
+def print_told(target: Path, told: Told, *, as_json: bool) -> None:
+    """What was told, and what it cost."""
+    from fedkt.cli.output import print_json, stdout, warn
+    from fedkt.privacy.statement import rounded_up
+
+    marginals = told.marginals
     if as_json:
         print_json(
             {
                 "output": str(target),
-                "party": name,
-                "promise": None if promise is None else promise.model_dump(mode="json"),
+                "party": marginals.party,
+                "promise": None if marginals.promise is None else marginals.promise.model_dump(mode="json"),
                 "total_epsilon": told.total_epsilon,
                 "ledger": told.ledger,
-                "schema": description.digest,
+                "schema": marginals.description.digest,
             }
         )
     else:
-        stdout.say(f"{target}: {told.marginals.in_words}")
-        if told.ledger is not None:
+        stdout.say(f"{target}: {marginals.in_words}")
+        if told.total_epsilon is not None:
             stdout.say(
-                f"Written into {told.ledger}; everything in it costs {name!r} epsilon {told.total_epsilon:.3f}. Keep "
-                f"{target}: making it again is another release."
+                f"Written into {told.ledger}; everything in it costs {marginals.party!r} epsilon "
+                f"{rounded_up(told.total_epsilon)}. Keep {target}: making it again is another release."
             )
-    if promise is None:
+    if told.new_ledger:
+        warn(f"{told.ledger} is new: releases about these rows that stand in another ledger are not counted.")
+    if marginals.promise is None:
         warn("these counts are exact and protect nobody. Use --epsilon where whoever gets them may not know your rows.")

@@ -1,5 +1,6 @@
 """What a party tells of its columns: what it costs, what is in the file, and which files are refused."""
 
+import itertools
 import math
 import tomllib
 
@@ -24,6 +25,7 @@ from fedkt.privacy.entries import Spending
 from fedkt.privacy.ledger import total_of
 from fedkt.privacy.ledger_file import LedgerFile
 from fedkt.privacy.price import sums_release
+from fedkt.privacy.stream import Stream
 from fedkt.privacy.sums import GaussianSums
 
 WARDS = [f"w{number}" for number in range(40)]
@@ -58,6 +60,13 @@ def written(tmp_path, told, name="north.toml"):
     return tmp_path / name
 
 
+@pytest.fixture
+def known_noise(monkeypatch):
+    """Noise that is the same whenever a test runs, and another for every release."""
+    secrets = itertools.count()
+    monkeypatch.setattr("fedkt.live.marginals.Stream.fresh", lambda: Stream.of(next(secrets)))
+
+
 def changed(path, old, new):
     text = path.read_text()
     assert text.count(old) >= 1
@@ -75,10 +84,11 @@ def test_the_noise_is_that_of_the_analytic_gaussian_mechanism_at_a_sensitivity_o
     assert promise.sigma == pytest.approx(2 / brentq(excess, 1e-3, 10), rel=3e-4)
     assert promise.sigma >= 2 / brentq(excess, 1e-3, 10) * (1 - 1e-9)
     assert 0.999 < promise.epsilon <= 1
+    assert promise.sigma == float(f"{promise.sigma:.5g}")
     assert (promise.unit, promise.adjacency, promise.delta) == ("record", "replace-one", 1e-5)
 
 
-def test_every_number_that_leaves_has_noise_of_that_size(tmp_path):
+def test_every_number_that_leaves_has_noise_of_that_size(tmp_path, known_noise):
     told, table = noisy(tmp_path).marginals, rows()
     layout = layout_of(KNOWN, paired=True)
     true = layout.total(KNOWN.codes(table), scores_of(KNOWN))
@@ -143,14 +153,13 @@ def test_a_file_with_noise_says_nothing_that_was_not_released(tmp_path):
 
 def test_exact_counts_leave_out_small_cells_and_say_that_they_protect_nobody(tmp_path):
     table = rows(400)
-    table.columns["age"][:] = ["5"] * 9 + ["15"] * 391
+    table.columns["age"][:] = ["5"] * 9 + ["15"] * 381 + ["25"] * 10
     told = tell_exactly(table, KNOWN, "north", paired=True).marginals
-    assert told.counts[0][2] == 0
-    assert told.counts[0][7] == 391
+    assert [told.counts[0][place] for place in (2, 7, 12)] == [0, 381, 10]
     assert "protect nobody" in told.in_words
     assert told.in_words in written(tmp_path, told).read_text()
     assert len(told.products) == 28
-    assert tell_exactly(rows(99), KNOWN, "north", paired=True).marginals.products == ()
+    assert [len(tell_exactly(rows(n), KNOWN, "north", paired=True).marginals.products) for n in (99, 100)] == [0, 28]
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path):
@@ -230,6 +239,26 @@ def test_parties_count_by_their_rows_and_each_once(tmp_path):
     assert (shares[1], shares[2]) == (0.75, 0.25)
     with pytest.raises(DataError, match="both from 'north'"):
         pooled_copula([parts[0], parts[0]])
+
+
+def test_rows_are_made_with_word_of_how_much_noise_is_on_the_products(tmp_path, monkeypatch):
+    parts = [(tmp_path / name, noisy(tmp_path, name=name).marginals) for name in ("north", "south")]
+    parts.append((tmp_path / "exact", tell_exactly(rows(), KNOWN, "west", paired=True).marginals))
+    heard = {}
+    monkeypatch.setattr("fedkt.live.marginals.fit_copula", lambda *_, **words: heard.update(words))
+    pooled_copula(parts)
+    sigma = parts[0][1].promise.sigma
+    # Eight columns: 1/β² = 2·4·4. Two of the three added noise, and rounded to steps of 2⁻⁶ at this σ.
+    assert 4 <= sigma < 8
+    assert heard["variance"] == pytest.approx(2 * 32 * (sigma**2 + 2**-12 / 12))
+
+
+def test_a_single_column_is_told_alone(tmp_path):
+    one = KNOWN.model_copy(update={"columns": KNOWN.columns[:1]})
+    path = tmp_path / "north.ledger"
+    told = tell_with_noise(rows(), one, "north", epsilon=1.0, delta=1e-5, ledger_path=path).marginals
+    assert (len(told.counts), told.products) == (1, ())
+    assert pooled_copula([(path, told)]).correlations is None
 
 
 def test_other_bins_are_refused_and_other_shares_are_not(tmp_path):

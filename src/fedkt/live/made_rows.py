@@ -11,7 +11,9 @@ import numpy as np
 
 from fedkt.data.copula import Copula, fit_copula, known_copula
 from fedkt.data.describing import describe
+from fedkt.data.description import Description
 from fedkt.data.marginals import layout_of, scores_of, tell
+from fedkt.data.table import Table
 from fedkt.data.values import plural
 from fedkt.errors import DataError
 from fedkt.live.marginals import pooled_copula, read_marginals
@@ -97,18 +99,34 @@ def from_consented(path: Path, label: str, categorical: Collection[str], ignore:
 
 def write_rows(source: Source, path: Path, *, n_rows: int, seed: int) -> dict[str, Any]:
     """Draw the rows and write them, and beside them how they were made; what there is to know of it."""
-    rows = csv_bytes(source.copula.draw(n_rows, np.random.default_rng(seed)))
+    table = source.copula.draw(n_rows, np.random.default_rng(seed))
+    rows = csv_bytes(table)
     facts = {
         "made_of": source.words,
         "files": list(source.files),
         "rows": n_rows,
         "seed": seed,
-        "cautions": list(source.cautions),
+        "cautions": [*source.cautions, *not_drawn(source.copula.description, table)],
     }
     # The origin first: rows of which nobody knows where they come from must not lie around.
     write_atomically(origin_path(path), origin_bytes(rows, facts))
     write_atomically(path, rows)
     return facts
+
+
+def not_drawn(description: Description, table: Table) -> list[str]:
+    """A sentence about categories that are in no row; nothing where all are."""
+    absent = {
+        column.name: len(set(column.categories) - set(table.columns[column.name].tolist()))
+        for column in description.columns
+    }
+    columns = [f"{count} of {name!r}" for name, count in absent.items() if count]
+    if not columns:
+        return []
+    return [
+        f"some categories are in no row, and a plan of these rows will not know them: {', '.join(columns[:10])}"
+        f"{', …' * (len(columns) > 10)}. Make more rows, or merge rare categories in the schema."
+    ]
 
 
 def _file(path: Path) -> dict[str, Any]:

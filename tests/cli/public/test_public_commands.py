@@ -89,6 +89,13 @@ def test_what_everybody_knows_is_enough_and_the_same_seed_makes_the_same_rows(fo
     assert (folder / "public.csv").read_bytes() != rows
 
 
+def test_categories_that_were_not_drawn_are_told_of(folder):
+    (folder / "rare.toml").write_text(SCHEMA.replace("missing = 0.1", "shares = [0.5, 0.5, 0]"))
+    told = run("new", "--schema", "rare.toml", cwd=folder).stderr
+    assert "some categories are in no row, and a plan of these rows will not know them: 1 of 'ward'." in told
+    assert "in no row" not in run("new", "--schema", "schema.toml", "--force", cwd=folder).stderr
+
+
 def test_rows_of_consented_rows_come_with_a_warning_and_have_their_ties(folder):
     done = run("new", "--from", "north.csv", "--label", "ill", "--ignore", "patient", "-o", "made.csv", cwd=folder)
     assert "made of 300 consented rows in north.csv" in done.stdout

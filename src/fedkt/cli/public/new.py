@@ -85,7 +85,7 @@ def new_rows(sources: SourceOptions, target: RowsOutput) -> None:
             f"Next:  fedkt plan new --public {target.output} --label {source.copula.description.label} --classes … "
             "--party …"
         )
-    for caution in source.cautions:
+    for caution in made["cautions"]:
         warn(caution)
 
 

@@ -39,12 +39,17 @@ def federation(folder: Path) -> dict[str, list[bytes]]:
             *("party", plan, "--name", name, "--data", folder / f"{name}.csv", "--public", public),
             *("-o", folder / "inbox", "--work", folder / "work", "--ledger", folder / f"{name}.ledger"),
         )
+    schema, told = folder / "schema.toml", folder / "told.toml"
+    fedkt("public", "schema", public, "--label", "label", "--shares", "-o", schema)
+    fedkt("public", "marginals", public, "--schema", schema, "--name", "north", "--epsilon", "1", "-o", told)
     fedkt("server", plan, "--public", public, "--bundles", folder / "inbox", "-o", folder / "result")
     return {
         "plan": [plan.read_bytes()],
         "bundle": [path.read_bytes() for path in sorted((folder / "inbox").glob("*.fedkt"))],
         "ledger": [(folder / "north.ledger").read_bytes()],
         "final": [path.read_bytes() for path in (folder / "result").rglob("final.onnx")],
+        "schema": [schema.read_bytes(), plan.read_bytes()],
+        "marginals": [told.read_bytes()],
         "csv": [public.read_bytes(), b'a;b\n1;"x\ny"\n'],
     }
 

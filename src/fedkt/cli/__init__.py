@@ -22,6 +22,7 @@ from fedkt.cli import (
     plan,
     predict,
     privacy,
+    public,
     server,
     simulate,
 )
@@ -48,6 +49,7 @@ app.command(rich_help_panel=TRY)(demo.demo)
 app.command(rich_help_panel=TRY)(simulate.simulate)
 app.command(rich_help_panel=TRY)(compare.compare)
 app.command(rich_help_panel=TRY)(datasets.datasets)
+app.add_typer(public.app, name="public", rich_help_panel=LIVE)
 app.add_typer(plan.app, name="plan", rich_help_panel=LIVE)
 app.add_typer(keys.app, name="keys", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(party.party)

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from fedkt.data.agreed_column import MAX_CATEGORIES
 from fedkt.data.description import MISSING_VALUES, USUAL_BINS, Description, KnownColumn, fault_words
+from fedkt.data.notation import as_number
 from fedkt.data.table import Table
-from fedkt.data.values import as_number, keys_of, names_text, numbers_of
+from fedkt.data.values import keys_of, names_text, numbers_of
 from fedkt.errors import DataError
 
 SPIKE = 0.1

@@ -20,7 +20,7 @@ from fedkt.system.files import write_atomically
 from paper.comparison import comparison_table, result_in_words, tables_beside, verdicts_in_words
 from paper.markdown import in_bold, markdown, replace_between
 from paper.moments_epsilon import epsilon_picture
-from paper.moments_page import CURVE, moments_parts
+from paper.moments_page import CURVE, moments_in_words, moments_parts
 from paper.outcome import ResultTable
 from paper.private_curve import curve_of
 from paper.private_levels import LEVELS
@@ -110,6 +110,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
         "README.md": {
             "result": result_in_words(found["experts"], found["effectiveness"]),
             "plan experts": comparison_table(found["experts"]),
+            "moments": moments_in_words(ROOT / "paper"),
         },
         "docs/reproduce.md": {
             "plan effectiveness": comparison_table(found["effectiveness"]),

@@ -73,9 +73,10 @@ def moments_in_words(folder: Path) -> str:
     told = [f"{middle(figure(runs))} % of {data}" for data, runs in noisy if len(runs) > 1]
     right = one_after_the_other(f"{middle(ours)} % of {data}" for data, ours, _ in known)
     beside = one_after_the_other(middle(theirs) for _, _, theirs in known)
+    page = "[moments measured](docs/moments-results.md), with seeds and spread"
     return (
-        f"The final model is right on {right}, where expert voting gives {beside} %. With every record protected at ε = 1 "
-        f"it is right on {one_after_the_other(told)} ([moments measured](docs/moments-results.md), with seeds and spread)."
+        f"The final model is right on {right}, where expert voting gives {beside} %. With every record protected at "
+        f"ε = 1 it is right on {one_after_the_other(told)} ({page})."
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.fitting import FittingOptions
 from fedkt.cli.panels import with_groups
 
@@ -43,6 +44,7 @@ def evaluate(
     server_key: options.ServerKey = None,
     as_json: options.Json = False,
     *,
+    file: FileOptions,
     fitting: FittingOptions,
 ) -> None:
     """Say how good a final model is on labelled rows: what is wrong first, then figures, class by class.
@@ -75,6 +77,7 @@ def evaluate(
         baseline=None if baseline is None else read_final(baseline),
         bundles=None if bundles is None else mailbox_at(bundles),
         plan=None if plan is None else read_plan(plan),
+        form=file.format(),
         choices=fitting.mapping(),
     )
     if html is not None:

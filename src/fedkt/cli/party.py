@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.fitting import OwnFileOptions
 from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
@@ -22,7 +23,9 @@ Public = Annotated[Path, typer.Option(help="The public file that came with the p
 Name = Annotated[str, typer.Option(help="Who you are in the plan.")]
 Data = Annotated[
     Path,
-    typer.Option(help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."),
+    typer.Option(
+        help="Your own labelled rows: CSV, Excel, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay."
+    ),
 ]
 Output = Annotated[str, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.", metavar="<path>")]
 Key = Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")]
@@ -99,6 +102,7 @@ def party(
     most_delta: MostDelta = None,
     as_json: options.Json = False,
     *,
+    file: FileOptions,
     own_file: OwnFileOptions,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
@@ -116,6 +120,8 @@ def party(
       fedkt party plan.toml --name north --data north.csv --public public.csv --most-epsilon 4 --most-delta 1e-5
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --hold-out 0.2
+
+      fedkt party plan.toml --name north --data north.xlsx --public public.csv --decimal , --dates admitted=dd/mm/yyyy
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --evaluate result/final.onnx
 
@@ -136,7 +142,7 @@ def party(
         if check:
             raise ConfigurationError("--check is about training and --evaluate about its result. Leave one out.")
         own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out}
-        own_half = {**own, "choices": choices, "jobs": options.cores(jobs)}
+        own_half = {**own, "form": file.format(), "choices": choices, "jobs": options.cores(jobs)}
         evaluate_final(agreed, name, evaluate, own_half, server_key=server_key, as_json=as_json)
         return
     if server_key is not None:
@@ -153,6 +159,7 @@ def party(
         "issue": issue,
         "most_epsilon": most_epsilon,
         "most_delta": most_delta,
+        "form": file.format(),
         "choices": choices,
     }
     if check:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.fitting import FittingOptions
 from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
@@ -38,6 +39,7 @@ def predict(
     server_key: options.ServerKey = None,
     as_json: options.Json = False,
     *,
+    file: FileOptions,
     fitting: FittingOptions,
 ) -> None:
     """Predict new rows: the file's rows in their order, with a column 'prediction' at the end.
@@ -57,6 +59,8 @@ def predict(
 
       fedkt predict result/final.onnx new.csv --server-key server.pub --json
 
+      fedkt predict result/final.onnx new.xlsx --sheet May --decimal ,
+
       fedkt predict result/final.onnx new.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.output import print_json, stderr
@@ -69,7 +73,8 @@ def predict(
     if signer is not None:
         stderr.say(f"{model}: signed by {signer}")
     limits = thresholds_of(threshold)
-    predictions = predict_file(final, rows, probabilities=probabilities, thresholds=limits, choices=fitting.mapping())
+    reading: dict[str, Any] = {"form": file.format(), "choices": fitting.mapping()}
+    predictions = predict_file(final, rows, probabilities=probabilities, thresholds=limits, **reading)
     if output is not None:
         write_atomically(output, to_csv(predictions).encode())
     warnings = list(warnings_about(predictions, final, uses_probabilities=probabilities or bool(limits)))

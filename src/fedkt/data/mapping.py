@@ -18,9 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fedkt.data.agreed_column import Name, Value
 from fedkt.data.columns import Table, Values
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.nearest import nearest, rename_offer
+from fedkt.data.notation import as_number
 from fedkt.data.schema import Schema
-from fedkt.data.values import as_key, as_number, names_text
+from fedkt.data.values import as_key, names_text
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_ENTRIES = 10_000
@@ -82,7 +84,7 @@ class TableMapping(BaseModel):
         for name, pairs in self.values.items():
             if name in columns:
                 columns[name] = replaced(columns[name], pairs)
-        return replace(table, columns=columns)
+        return replace(table, columns=columns, form=table.form.renamed(names))
 
     def renames(self, table: Table, schema: Schema) -> dict[str, str]:
         """The new names of those columns of a table that get one; refused where that leaves two of one name."""
@@ -112,9 +114,11 @@ NO_MAPPING = TableMapping()
 """That of a file with the agreed names and codes."""
 
 
-def read_mapped(schema: Schema, path: str | Path, mapping: TableMapping, *, labelled: bool = True) -> Table:
+def read_mapped(
+    schema: Schema, path: str | Path, mapping: TableMapping, *, labelled: bool = True, form: Format = PLAIN
+) -> Table:
     """The table in a file with the agreed names and codes, refused without the agreed label if it is to be labelled."""
-    table = mapping.applied(schema.read(path, labelled=False), schema)
+    table = mapping.applied(schema.read(path, labelled=False, form=form), schema)
     if labelled:
         schema.require_label(table)
     return table

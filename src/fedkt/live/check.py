@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.algorithms.teachers import refuse_early_stopping, try_on_public_rows
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.data.nearest import nearest
 from fedkt.data.values import plural
@@ -50,6 +51,7 @@ def check_party(
     issue: int | None = None,
     most_epsilon: float | None = None,
     most_delta: float | None = None,
+    form: Format = PLAIN,
     choices: TableMapping = NO_MAPPING,
 ) -> Findings:
     """What `run_party` would find with the same settings: all its refusals, and what it would cost, send and take."""
@@ -64,7 +66,7 @@ def check_party(
     found.attempt("Limits", lambda: check_limits(plan, name, most_epsilon=most_epsilon, most_delta=most_delta))
     check_signature(found, plan, name, key, issue)
     rows = check_public(found, plan, public)
-    own = check_data(found, plan, name, data, identity=identity, hold_out=hold_out, choices=choices)
+    own = check_data(found, plan, name, data, identity=identity, hold_out=hold_out, form=form, choices=choices)
     check_outbox(found, outbox, bundle_name(name))
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     seeds = check_work(found, plan, name, folder, own)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fedkt.data.format import Format
 from fedkt.data.mapping import TableMapping
 from fedkt.data.nearest import partners
 from fedkt.data.plausible import doubts
@@ -41,6 +42,7 @@ def check_data(
     *,
     identity: str | None,
     hold_out: float | None,
+    form: Format,
     choices: TableMapping,
 ) -> OwnFile | None:
     """The file as the run would use it, None where it could not be; every fault of it is found, not only the first."""
@@ -50,7 +52,7 @@ def check_data(
     own = found.attempt("Mapping", lambda: open_mapping(mapping_path(name, data), choices, plan.columns, plan.classes))
     if own is not None and own.mapping != own.stored:
         found.add("Mapping", f"a run would write into {own.path}: {in_words(differences(own.stored, own.mapping))}")
-    table = found.attempt("Data", lambda: plan.columns.read(data, labelled=False))
+    table = found.attempt("Data", lambda: plan.columns.read(data, labelled=False, form=form))
     if table is None:
         return None
     found.add("Data", f"{data}: {plural(table.n_rows, 'row')}, {plural(len(table.columns), 'column')}")
@@ -71,13 +73,13 @@ def check_data(
     own.tell(data, diary)
 
     def read() -> Records:
-        return read_records(plan, name, data, identity, diary, share=hold_out, mapping=own.mapping)
+        return read_records(plan, name, data, identity, diary, share=hold_out, form=form, mapping=own.mapping)
 
     records = found.attempt("Records", read)
     for note in diary.notes:
         if not note.startswith("Attention: "):
             found.add("Records", note, "note")
-    return None if records is None else OwnFile(records, data_digest(data, identity, hold_out, own.mapping))
+    return None if records is None else OwnFile(records, data_digest(data, identity, hold_out, form, own.mapping))
 
 
 def check_columns(found: Findings, plan: Plan, table: Table, renamed: dict[str, str], identity: str | None) -> None:

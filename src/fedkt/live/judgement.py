@@ -16,6 +16,7 @@ import numpy as np
 
 from fedkt.algorithms.lesson import cut_by_identity
 from fedkt.algorithms.solo import Solo
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.data.values import plural
 from fedkt.errors import DataError, ModelError
@@ -121,6 +122,7 @@ def judge_final(
     public: Path,
     identity: str | None = None,
     hold_out: float | None = None,
+    form: Format = PLAIN,
     choices: TableMapping = NO_MAPPING,
     jobs: int = 1,
 ) -> Judgement:
@@ -138,7 +140,7 @@ def judge_final(
     record = read_record(aside_path(plan, name, data), plan, name, identity=identity, share=hold_out)
     check_identity(plan, record.identity, share=record.share)
     mapping = open_mapping(mapping_path(name, data), choices, plan.columns, plan.classes).mapping
-    check_same_data(record, data_digest(data, record.identity, record.share, mapping), data)
+    check_same_data(record, data_digest(data, record.identity, record.share, form, mapping), data)
     used = bundle_behind(final, name)
     if used and used not in record.bundles:
         raise DataError(
@@ -146,7 +148,7 @@ def judge_final(
             f"sent when these rows were laid aside ({record.bundles[-1][:12]}…). It may have learned from them. {AGAIN}"
         )
     diary = Diary()
-    records = read_records(plan, name, data, record.identity, diary, share=record.share, mapping=mapping)
+    records = read_records(plan, name, data, record.identity, diary, share=record.share, form=form, mapping=mapping)
     aside = records.aside
     if aside is None or not len(aside.y):
         raise DataError(

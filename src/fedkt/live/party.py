@@ -15,6 +15,7 @@ from pathlib import Path
 from fedkt.bundle import Bundle, pack, peek
 from fedkt.bundle.manifest import Claim
 from fedkt.bundle.signing import SigningKey
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.federation import Diary, Party
 from fedkt.live.aside import RowsAside, aside_path
@@ -79,6 +80,7 @@ def run_party(
     issue: int | None = None,
     most_epsilon: float | None = None,
     most_delta: float | None = None,
+    form: Format = PLAIN,
     choices: TableMapping = NO_MAPPING,
     warn: Callable[[str], None] | None = None,
     progress: Progress | None = None,
@@ -92,8 +94,8 @@ def run_party(
 
     At level L2 the releases are written into the `ledger` first; by default it lies beside the data. `identity` is the
     column by which records are told apart at level L2, and where the share `hold_out` of them is laid aside. A plan, or
-    a total in the ledger, above `most_epsilon` or `most_delta` is refused. `choices` about the names and codes of the
-    file are added to those written down beside it.
+    a total in the ledger, above `most_epsilon` or `most_delta` is refused. `form` is how the data are written, and
+    `choices` about names and codes of the file are added to those written down beside it.
     """
     plan.require(name)
     check_identity(plan, identity, share=hold_out)
@@ -108,9 +110,9 @@ def run_party(
     diary = Diary()
     own = open_mapping(mapping_path(name, data), choices, plan.columns, plan.classes)
     own.tell(data, diary)
-    records = read_records(plan, name, data, identity, diary, share=hold_out, mapping=own.mapping, warn=warn)
+    records = read_records(plan, name, data, identity, diary, share=hold_out, form=form, mapping=own.mapping, warn=warn)
     own.keep(diary)
-    digest = data_digest(data, identity, hold_out, own.mapping)
+    digest = data_digest(data, identity, hold_out, form, own.mapping)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     account, claim = Ledger(), None if ledger is None else claim_for(plan)
     with sole_worker(name, folder):

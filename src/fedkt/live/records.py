@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.calibration import check_records
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.mapping import NO_MAPPING, TableMapping, read_mapped
 from fedkt.data.plausible import doubts
 from fedkt.data.table import Table
@@ -82,6 +83,7 @@ def read_records(
     diary: Diary,
     *,
     share: float | None = None,
+    form: Format = PLAIN,
     mapping: TableMapping = NO_MAPPING,
     warn: Callable[[str], None] | None = None,
 ) -> Records:
@@ -93,7 +95,11 @@ def read_records(
     """
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
-    table = read_mapped(plan.columns, data, mapping)
+    table = read_mapped(plan.columns, data, mapping, form=form)
+    for note in table.notes:
+        diary.say(note)
+    if plan.level == "L2":
+        plan.columns.check_dates_decided(table)
     check_plausible(plan, table, mapping, diary, warn)
     cut = plan.level == "L2" and plan.method.cuts_rows
     ids = identities_of(table, identity) if cut or share is not None else None
@@ -145,9 +151,17 @@ def check_plausible(
             warn(str(doubt))
 
 
-def data_digest(data: Path, column: str | None, share: float | None = None, mapping: TableMapping = NO_MAPPING) -> str:
-    """SHA-256 of a party's file as it is used: with labels, its names and codes, identities, and the share aside."""
+def data_digest(
+    data: Path,
+    column: str | None,
+    share: float | None = None,
+    form: Format = PLAIN,
+    mapping: TableMapping = NO_MAPPING,
+) -> str:
+    """SHA-256 of a party's file as it is used: with labels, format, names and codes, identities, and share aside."""
     digest = file_digest(data, with_labels=True)
+    if form != PLAIN:
+        digest = hashlib.sha256(f"{digest} {form}".encode()).hexdigest()
     if mapping.digest:
         digest = hashlib.sha256(f"{digest} as {mapping.digest}".encode()).hexdigest()
     if share is not None:

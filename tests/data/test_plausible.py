@@ -79,3 +79,35 @@ def test_numbers_of_rows_in_the_public_file_are_found_and_measurements_are_not()
 def test_few_public_rows_with_different_whole_numbers_are_no_numbers_of_rows_unless_they_count():
     public = Table({"income": np.array([5.0, 90, 31, 47, 12, 66, 73, 8, 55, 20]), "row": np.arange(10.0)}, "public.csv")
     assert list(row_names(fit_schema(public, label="ill"), public)) == ["row"]
+
+
+@pytest.mark.parametrize(("strange", "is_doubted"), [(94, False), (95, True)])
+def test_a_category_is_doubted_from_ninety_five_of_a_hundred_strange_values_on(strange, is_doubted):
+    mixed = Table({"sex": texts(["M"] * strange + ["male"] * (100 - strange))}, "own.csv")
+    assert ("sex" in doubted(mixed)) is is_doubted
+
+
+@pytest.mark.parametrize(("known", "is_doubted"), [(9, False), (10, True)])
+def test_nothing_is_said_of_fewer_than_ten_known_values(known, is_doubted):
+    sexes = texts(["M"] * known + ["?"] * 30)
+    weights = np.array([70_000.0] * known + [np.nan] * 30)
+    assert set(doubted(Table({"sex": sexes, "weight": weights}, "own.csv"))) == (
+        {"sex", "weight"} if is_doubted else set()
+    )
+
+
+def test_values_around_the_same_middle_that_spread_far_wider_are_doubted():
+    assert set(doubted(own(weight=70 + 100 * (KILOGRAMS[:40] - 70)))) == {"weight"}
+
+
+def test_values_that_are_close_together_or_small_but_not_both_are_no_doubt():
+    together = 70_000 + (KILOGRAMS[:40] - 70) / 100
+    assert doubted(Table({"weight": together}, "own.csv"), GRAMS) == {}
+    small = Table({"weight": 15_000 * RNG.normal(size=40)}, "own.csv")
+    assert doubted(small, GRAMS) == {}
+
+
+def test_a_long_table_is_judged_by_rows_from_all_of_it():
+    sexes = texts(["M"] * 30_000 + ["male"] * 10_000)
+    assert doubted(Table({"sex": sexes}, "own.csv")) == {}
+    assert "10,000 values" in doubted(Table({"sex": texts(["M"] * 40_000)}, "own.csv"))["sex"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fedkt.plan.columns import MOST_COLUMNS
+from fedkt.plan.columns import MOST_COLUMNS, day_of
 from live_federation import fedkt
 
 
@@ -49,3 +49,14 @@ def test_of_very_many_columns_the_first_are_listed(checked):
     assert f"… ({MOST_COLUMNS + 5} in all; --json lists them)" in said
     assert f"  c{MOST_COLUMNS} " not in said
     assert [each["name"] for each in columns] == names
+
+
+def test_dates_and_yes_and_no_are_told_as_what_they_are(checked):
+    said, _ = checked("admitted,smoker\n2020-02-28,yes\n2020-03-01,no\n2020-02-29,yes\n")
+    assert "  admitted  number    dates, about 2020-02-29 ± 1 days; may be missing\n" in said
+    assert "  smoker    category  yes or no, in any words; may be missing\n" in said
+
+
+def test_a_number_that_is_no_day_is_told_as_a_number():
+    assert day_of(-1) == "1969-12-31"
+    assert day_of(1e30) == "day 1e+30"

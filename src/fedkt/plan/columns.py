@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from fedkt.data.agreed_column import Column
@@ -38,7 +39,9 @@ def column_lines(plan: Plan) -> list[str]:
 def column_words(column: Column) -> str:
     """What lies in a column, as the public rows have it."""
     if column.categories:
-        return _some(column.categories)
+        return "yes or no, in any words" if column.boolean else _some(column.categories)
+    if column.date:
+        return f"dates, about {day_of(column.fill)} ± {column.scale:,.0f} days"
     return f"about {column.mean:.4g} ± {column.scale:.4g}, median {column.fill:.4g}" if column.kind == "number" else ""
 
 
@@ -57,6 +60,14 @@ def column_values(plan: Plan) -> list[dict[str, Any]]:
         }
         for column in plan.columns.columns
     ]
+
+
+def day_of(number: float) -> str:
+    """The day that is so many days after 1970-01-01; of a number that is none, the number."""
+    try:
+        return str(date(1970, 1, 1) + timedelta(days=round(number)))
+    except OverflowError:
+        return f"day {number:.4g}"
 
 
 def _some(values: Any) -> str:

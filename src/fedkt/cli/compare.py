@@ -11,6 +11,7 @@ import typer
 
 from fedkt.cli import options
 from fedkt.cli.groups import DataOptions, OutputOptions, RunOptions
+from fedkt.cli.own_table import TableOptions
 from fedkt.cli.panels import FEDERATION, OUTPUT, with_groups
 from fedkt.errors import ConfigurationError
 
@@ -54,6 +55,7 @@ Seeds = Annotated[
 def compare(
     dataset: options.Dataset,
     data: DataOptions,
+    table: TableOptions,
     algorithms: Algorithms = None,
     voting: Votings = None,
     *,
@@ -74,13 +76,15 @@ def compare(
 
       fedkt compare svhn --algorithms fedkt-prox,fedavg,fedprox --rounds 50 --results svhn-rounds.jsonl
 
+      fedkt compare patients.csv --label ill --party-column hospital --seeds 5 --results patients.jsonl
+
       fedkt compare digits --model mlp --algorithms fedkt,fedavg --rounds 10 --bytes --curve curve.svg
     """
     from fedkt.cli.runs import algorithms_with, chosen_among, settings_of
     from fedkt.cli.tables import write_curve, write_report
     from fedkt.lab.curves import check_curve
 
-    values = settings_of(dataset, data, run)
+    values = settings_of(dataset, data, table, run)
     names = algorithms_with(algorithms, voting, level=run.privacy.level, chosen=chosen_among(values))
     settings = settings_to_compare(values, names, seeds_in(seeds))
     if not settings:
@@ -90,7 +94,7 @@ def compare(
     reports, unfit = run_settings(settings, data_dir=data.data_dir, results=files.results, output=output)
     if not reports:
         raise ConfigurationError(" ".join(unfit.values()))
-    print_comparison(dataset, reports, unfit, as_json=output.as_json)
+    print_comparison(settings[0].dataset, reports, unfit, as_json=output.as_json)
     page = options.report_path(output.report, as_json=output.as_json)
     write_report(page, settings[0], reports, data_dir=data.data_dir, quiet=output.as_json)
     write_curve(files.curve, reports, quiet=output.as_json)

@@ -12,7 +12,9 @@ from fedkt.cli.panels import values_of
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.cli.groups import DataOptions, NoiseOptions, PrivacyOptions, RunOptions
+    from fedkt.cli.groups import DataOptions, NoiseOptions, PartyOptions, PrivacyOptions, RunOptions
+    from fedkt.cli.own_table import TableOptions
+    from fedkt.data.own import OwnTable
     from fedkt.lab.setting import Setting
 
 
@@ -94,18 +96,35 @@ def algorithms_with(
     return tuple(dict.fromkeys(each for name in names for each in (choices if name in placeholders else [name])))
 
 
-def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, Any]:
+def settings_of(dataset: str, data: DataOptions, table: TableOptions, run: RunOptions) -> dict[str, Any]:
     """The fields of a setting that the options of a verb give."""
+    from fedkt.cli.own_table import own_table
     from fedkt.lab.setting import Setting
 
     values = values_of(data, run)
-    values["dataset"] = with_extra_part(dataset) if data.extra else dataset
+    own = own_table(dataset, table)
+    check_partition(run.parties, own)
+    name = dataset if own is None else own.name
+    values |= {"dataset": with_extra_part(name) if data.extra else name, "own": own}
     values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=run.privacy.epsilon is not None)
     values["party_models"] = options.names(run.families.party_models)
     values["class_shares"] = options.shares(run.shares.class_shares)
     values["queries"] = options.number_or_fraction(run.privacy.queries)
     field_names = {each.name for each in fields(Setting)}
     return {name: value for name, value in values.items() if name in field_names and value is not None}
+
+
+def check_partition(parties: PartyOptions, own: OwnTable | None) -> None:
+    """Refuse a partition of rows whose parties a column names, and a column that is not named."""
+    if own is None:
+        return
+    if own.party_column is not None and parties.partition not in (None, "column"):
+        raise ConfigurationError(
+            f"--party-column {own.party_column} says who holds a row, and --partition {parties.partition} deals rows "
+            f"out. Leave one of them out; --ignore {own.party_column} keeps the column from the models."
+        )
+    if own.party_column is None and parties.partition == "column":
+        raise ConfigurationError(f"Which column of {own.name} names the parties? Pass --party-column.")
 
 
 def with_extra_part(dataset: str) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from fedkt.cli import options
 from fedkt.cli.groups import DataOptions, OutputOptions, RunOptions
+from fedkt.cli.own_table import TableOptions
 from fedkt.cli.panels import FEDERATION, with_groups
 from fedkt.errors import ConfigurationError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def simulate(
     dataset: options.Dataset,
     data: DataOptions,
+    table: TableOptions,
     algorithm: Annotated[
         str | None,
         typer.Option(
@@ -47,6 +49,8 @@ def simulate(
 
       fedkt simulate adult --level L1 --noise laplace:0.04 --queries 81
 
+      fedkt simulate patients.csv --label ill --party-column hospital --public-file public.csv
+
       fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
     """
     from fedkt.cli.output import print_json, progress_bar, warn
@@ -55,14 +59,14 @@ def simulate(
     from fedkt.lab.runner import run as run_setting
     from fedkt.lab.setting import Setting
 
-    values = settings_of(dataset, data, run)
+    values = settings_of(dataset, data, table, run)
     name = algorithm_with(algorithm, voting, level=run.privacy.level, chosen=chosen_among(values))
     values |= {"algorithm": name, "seed": seed}
     setting = Setting(**{"soft_final": True, **values}).with_defaults()
     check_used(values, setting)
     if diagnostic:
         check_diagnostic(setting)
-    with progress_bar(f"{setting.algorithm} on {dataset}", quiet=output.as_json) as bar:
+    with progress_bar(f"{setting.algorithm} on {setting.dataset}", quiet=output.as_json) as bar:
         result = run_setting(
             setting,
             jobs=options.cores(output.jobs),

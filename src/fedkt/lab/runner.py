@@ -15,12 +15,12 @@ from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx, Moments
 from fedkt.algorithms.calibration import noise_for_epsilon
 from fedkt.algorithms.party_total import shares_in_order
 from fedkt.bundle import Bundle
-from fedkt.data import Dataset, load
-from fedkt.data.dataset import with_fewer_public, with_skewed_public
+from fedkt.data import Dataset
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
 from fedkt.lab.rounds import Rounds
+from fedkt.lab.rows import load_split, row_notes
 from fedkt.lab.setting import Setting
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
@@ -67,6 +67,7 @@ def run(
     promise, warnings, alarms = promise_of(
         algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
     )
+    warnings += row_notes(full, data)
     for warning in warnings:
         if caution is not None:
             caution(warning)
@@ -113,13 +114,6 @@ def quality_facts(final: Bundle, data: Dataset, parties: Sequence[Party]) -> dic
         "party_accuracy": {party.name: each for party, each in zip(parties, plain, strict=True)} if several else {},
         "alone": figures_alone(measured, [len(party.y) for party in parties]) if several and len(parties) > 1 else None,
     }
-
-
-def load_split(setting: Setting, data_dir: Path | None) -> Dataset:
-    """The dataset, split by the seed, with the public rows that the setting asks for."""
-    data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
-    data = with_skewed_public(data, setting.public_beta, seed=setting.seed)
-    return with_fewer_public(data, setting.public_share, seed=setting.seed)
 
 
 def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.voting import Consistent, Voting
-from fedkt.data import DATASETS
+from fedkt.data import DATASETS, KnownDataset
+from fedkt.data.own import OwnTable, load_own
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.ledger import require_level
+
+OWN_PARTIES = 5
+OWN_MODEL = "forest"
+"""What a user's own table is simulated with where nobody says, as `digits` is."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +72,16 @@ class Setting:
     """Whether FedKT's final model learns distributions; results from before there was a choice are of labels."""
     copies: bool = False
     """Whether a final network also learns four copies of each public image, shifted by one pixel."""
+    own: OwnTable | None = None
+    """The user's own table, where `dataset` is its file's name."""
 
     def with_defaults(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
-        if self.dataset not in DATASETS:
-            raise ConfigurationError(f"There is no dataset {self.dataset!r}. Choose one of: {', '.join(DATASETS)}.")
+        dataset = dataset_of(self)
         if self.algorithm not in ALGORITHMS:
             raise ConfigurationError(
                 f"There is no algorithm {self.algorithm!r}. Choose one of: {', '.join(ALGORITHMS)}."
             )
-        dataset = DATASETS[self.dataset]
         partition = self.partition or dataset.partition
         if partition not in PARTITIONERS:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
@@ -132,12 +138,27 @@ class Setting:
         return int(getattr(voting, name)(self.level)) if value is None else value
 
 
-DEFAULTS = json.loads(json.dumps(asdict(Setting(""))))
+def dataset_of(setting: Setting) -> KnownDataset:
+    """How the rows of a setting are loaded, and what they are simulated with where it does not say."""
+    own = setting.own
+    if own is not None:
+        return KnownDataset(partial(load_own, own), OWN_PARTIES, OWN_MODEL, own.source(), own.partition)
+    if setting.dataset not in DATASETS:
+        raise ConfigurationError(f"There is no dataset {setting.dataset!r}. Choose one of: {', '.join(DATASETS)}.")
+    return DATASETS[setting.dataset]
+
+
+def setting_values(setting: Setting) -> dict[str, Any]:
+    """The setting as plain values; of a user's own files their names and digests, so that a changed one is another."""
+    return {**asdict(replace(setting, own=None)), "own": None if setting.own is None else setting.own.facts()}
+
+
+DEFAULTS = json.loads(json.dumps(setting_values(Setting(""))))
 
 
 def fingerprint(setting: Setting) -> str:
     """What decides whether a stored result is the one asked for."""
-    return setting_key(asdict(setting))
+    return setting_key(setting_values(setting))
 
 
 def setting_key(setting: dict[str, Any]) -> str:

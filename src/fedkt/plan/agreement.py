@@ -13,11 +13,12 @@ from pydantic import Field, model_validator
 
 from fedkt.algorithms import FedKT, Moments
 from fedkt.bundle import Expected
-from fedkt.data.images import folder_digest, image_shape, labels_file
+from fedkt.data.digest import file_digest
+from fedkt.data.images import image_shape
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
-from fedkt.errors import DataError, PlanError
+from fedkt.errors import PlanError
 from fedkt.models.catalogue import MODELS, trained_for
 from fedkt.models.features.received import ReceivedMap
 from fedkt.plan.features import Features
@@ -38,7 +39,6 @@ from fedkt.plan.parts import (
 )
 from fedkt.plan.privacy import Privacy, rounded_budget
 from fedkt.privacy import Price, Release
-from fedkt.system.files import open_plain
 
 
 class Plan(Part):
@@ -261,17 +261,3 @@ class Plan(Part):
         from fedkt.plan.text import explain
 
         return explain(self)
-
-
-def file_digest(path: str | Path, *, with_labels: bool = False) -> str:
-    """SHA-256 of a file's bytes, or of a folder of images; with that of the file its labels lie in, if asked for."""
-    labels = labels_file(Path(path)) if with_labels else None
-    if labels is not None:
-        return hashlib.sha256((file_digest(path) + file_digest(labels)).encode()).hexdigest()
-    try:
-        if Path(path).is_dir():
-            return folder_digest(Path(path))
-        with open_plain(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as reason:
-        raise DataError(f"{path} cannot be read: {reason.strerror}. Check the path.") from reason

@@ -12,11 +12,12 @@ from pydantic import ValidationError
 
 from fedkt.algorithms.party_total import shares_in_order
 from fedkt.algorithms.voting import Consistent
+from fedkt.data.digest import file_digest
 from fedkt.data.images import image_shape
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import Table, names_its_label, read_table
 from fedkt.errors import ConfigurationError, PlanError
-from fedkt.plan.agreement import Plan, file_digest
+from fedkt.plan.agreement import Plan
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.method import Method
 from fedkt.plan.methods import make_method, method_names

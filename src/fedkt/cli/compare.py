@@ -36,7 +36,11 @@ class ComparisonFiles:
 
 
 Algorithms = Annotated[
-    str | None, typer.Option(help="With commas: {algorithms}. Default: {compared}.", rich_help_panel=FEDERATION)
+    str | None,
+    typer.Option(
+        help="With commas: {algorithms}, or a class in a file of your own, mine.py:Mine. Default: {compared}.",
+        rich_help_panel=FEDERATION,
+    ),
 ]
 Votings = Annotated[
     str | None,
@@ -102,13 +106,13 @@ def compare(
 
 def settings_to_compare(values: dict[str, Any], algorithms: Sequence[str], seeds: Sequence[int]) -> list[Setting]:
     """Every algorithm with every seed; methods of one round stand beside those of many."""
-    from fedkt.algorithms import ALGORITHMS
+    from fedkt.algorithms import known_algorithm
     from fedkt.lab.setting import Setting
 
     settings = []
     for seed in dict.fromkeys(seeds):
         for name in algorithms:
-            one_round = {"rounds": None} if name in ALGORITHMS and ALGORITHMS[name].one_shot else {}
+            one_round = {"rounds": None} if known_algorithm(name).one_shot else {}
             own = {"soft_final": True, **values, **one_round, "algorithm": name, "seed": seed}
             settings.append(Setting(**own).with_defaults())
     return settings

@@ -51,14 +51,15 @@ class TableOptions:
 
 def own_table(dataset: str, options: TableOptions) -> OwnTable | None:
     """The user's table behind a DATASET that is a path; None where it is the name of a dataset."""
-    from fedkt.data import DATASETS
+    from fedkt.data import known_datasets
     from fedkt.data.own import ASIDE, OwnTable
 
     given = [each.name for each in fields(options) if getattr(options, each.name) is not None]
     path = Path(dataset)
-    if dataset in DATASETS or not (path.exists() or path.suffix or path.name != dataset):
+    is_known = dataset in known_datasets()
+    if is_known or not (path.exists() or path.suffix or path.name != dataset):
         if given:
-            known = "fedkt knows its columns" if dataset in DATASETS else "it is neither a file nor a folder"
+            known = "fedkt knows its columns" if is_known else "it is neither a file nor a folder"
             raise ConfigurationError(
                 f"--{given[0].replace('_', '-')} is for a table of your own; of {dataset!r} {known}. Leave it out, or "
                 f"pass a path{f' (./{dataset})' if path.exists() else ''}."

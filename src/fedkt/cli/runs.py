@@ -27,7 +27,7 @@ def noise_choice(
     and sums that are released themselves.
     """
     from fedkt.cli.privacy.words import mechanism_of
-    from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
+    from fedkt.privacy.mechanisms import known_noises, parameters, parse_noise
 
     mechanism, scale = options.former.mechanism, options.former.values()
     if options.noise is None:
@@ -37,10 +37,10 @@ def noise_choice(
         raise ConfigurationError(
             f"--noise {options.noise} names the noise and its scale: leave {flags_of(former)} out."
         )
-    if calibrated and options.noise in NOISES:
+    if calibrated and options.noise in known_noises():
         return options.noise, ()
     noise = parse_noise(options.noise, counts=counts)
-    scale_names = dict.fromkeys(name for each in NOISES for name in parameters(each))
+    scale_names = dict.fromkeys(name for each in known_noises() for name in parameters(each))
     # In the order of the flags, in which plans and stored results have them.
     return noise.name, tuple((name, noise.scale[name]) for name in scale_names if name in noise.scale)
 
@@ -69,11 +69,14 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str, cho
 
 
 def full_name(algorithm: str) -> str:
-    """An algorithm's name in the catalogue: one of FedKT's may be called auto for fedkt-auto."""
-    from fedkt.algorithms import ALGORITHMS
+    """An algorithm's name in the catalogue: one of FedKT's may be called auto for fedkt-auto, one's own is read."""
+    from fedkt.algorithms import known_algorithms
+    from fedkt.lab.own_algorithm import is_own, own_algorithm
 
-    long = f"fedkt-{algorithm}"
-    return long if algorithm not in ALGORITHMS and long in ALGORITHMS else algorithm
+    if is_own(algorithm):
+        return own_algorithm(algorithm)
+    long, known = f"fedkt-{algorithm}", known_algorithms()
+    return long if algorithm not in known and long in known else algorithm
 
 
 def algorithms_with(
@@ -82,9 +85,16 @@ def algorithms_with(
     """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
     from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
     from fedkt.cli.catalogues import usual_algorithms
+    from fedkt.lab.own_algorithm import is_own
 
     compared = usual_algorithms(level, chosen) if algorithms is None else algorithms
-    names = tuple(map(full_name, options.names(compared)))
+    words = tuple(dict.fromkeys(options.names(compared)))
+    names = tuple(map(full_name, words))
+    own = [name for name, word in zip(names, words, strict=True) if is_own(word)]
+    if len(set(own)) < len(own):
+        raise ConfigurationError(
+            f"Two files have an algorithm {own[0]}: results could not tell them apart. Rename one."
+        )
     if votings is None:
         return tuple(dict.fromkeys(names))
     plain = algorithm_name(Consistent)
@@ -129,10 +139,10 @@ def check_partition(parties: PartyOptions, own: OwnTable | None) -> None:
 
 def with_extra_part(dataset: str) -> str:
     """The dataset that also has the extra part of this one."""
-    from fedkt.data import DATASETS
+    from fedkt.data import known_datasets
 
     name = f"{dataset}-extra"
-    if name not in DATASETS:
+    if name not in known_datasets():
         raise ConfigurationError(f"Dataset {dataset!r} has no extra part; svhn has. Leave --extra out.")
     return name
 
@@ -154,18 +164,19 @@ def check_used(values: Mapping[str, Any], setting: Setting) -> None:
 
 def idle_settings(setting: Setting) -> list[str]:
     """The fields of a setting that nothing in it looks at: neither its algorithm, nor its models, nor its partition."""
-    from fedkt.algorithms import ALGORITHMS
+    from fedkt.algorithms import known_algorithms
     from fedkt.data.partition import PARTITIONERS
-    from fedkt.models.catalogue import MODELS, trained_for
+    from fedkt.models.catalogue import known_models, trained_for
 
     assert setting.partition is not None
-    takes = ALGORITHMS[setting.algorithm].takes
+    cards = known_algorithms()
+    takes = cards[setting.algorithm].takes
     _, *of_training = signature(trained_for).parameters
     of_networks = [name for name in of_training if name not in takes]
-    of_others = {name for card in ALGORITHMS.values() for name in card.takes} - takes - set(of_networks)
+    of_others = {name for card in cards.values() for name in card.takes} - takes - set(of_networks)
     idle = [each.name for each in fields(setting) if each.name in of_others]
     families = {setting.model, setting.teacher, setting.student, setting.final, *setting.party_models}
-    if not any(family.network for name, family in MODELS.items() if name in families):
+    if not any(family.network for name, family in known_models().items() if name in families):
         idle += of_networks
     if "beta" not in signature(PARTITIONERS[setting.partition]).parameters:
         idle.append("beta")

@@ -24,7 +24,8 @@ def simulate(
     algorithm: Annotated[
         str | None,
         typer.Option(
-            help="{algorithms}. Default: {algorithm}; votes where a family or the shape of a vote is chosen.",
+            help="{algorithms}, or a class in a file of your own, mine.py:Mine. Default: {algorithm}; votes where a "
+            "family or the shape of a vote is chosen.",
             rich_help_panel=FEDERATION,
         ),
     ] = None,
@@ -46,6 +47,8 @@ def simulate(
       fedkt simulate heart --party-models forest,boosting,logistic --json
 
       fedkt simulate mnist --model mlp --epochs 10 --jobs 2
+
+      fedkt simulate digits --algorithm mine.py:Mine
 
       fedkt simulate adult --level L1 --noise laplace:0.04 --queries 81
 
@@ -87,11 +90,11 @@ def simulate(
 
 def check_diagnostic(setting: Setting) -> None:
     """Refuse a data-dependent ε where there is none: it is of FedKT's plain votes, under a noise that is given."""
-    from fedkt.privacy.mechanisms import NOISES
+    from fedkt.privacy.mechanisms import known_noises
 
-    able = [name for name, noise in NOISES.items() if noise.diagnosis is not None]
+    able = [name for name, noise in known_noises().items() if noise.diagnosis is not None]
     # An unknown noise is refused in the words of those that know them.
-    noise = setting.scale and (setting.mechanism in able or setting.mechanism not in NOISES)
+    noise = setting.scale and (setting.mechanism in able or setting.mechanism not in known_noises())
     if setting.algorithm != "fedkt" or setting.level == "L0" or not noise:
         raise ConfigurationError(
             "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise, for instance "

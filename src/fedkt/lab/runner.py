@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx, Moments
+from fedkt.algorithms import FedKT, FedKTProx, Moments, known_algorithm
 from fedkt.algorithms.calibration import noise_for_epsilon
 from fedkt.algorithms.party_total import shares_in_order
 from fedkt.bundle import Bundle
@@ -21,7 +21,7 @@ from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
 from fedkt.lab.rounds import Rounds
 from fedkt.lab.rows import load_split, row_notes
-from fedkt.lab.setting import Setting
+from fedkt.lab.setting import Setting, packages_in
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Noise, make_noise
@@ -93,6 +93,7 @@ def run(
         processes=jobs,
         laboratory=True,
         command=command,
+        packages=packages_in(full),
         **quality_facts(outcome.final, data, parties),
         bytes_sent=rounds.sent,
         bytes_received=rounds.received,
@@ -125,7 +126,7 @@ def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
     roles = {name: with_recipe(setting, own[name]) for name in ("teacher", "student", "final")}
     noise = noise_for(setting, data, parties)
     model = with_recipe(setting, setting.model)
-    return ALGORITHMS[setting.algorithm].build(model, **{**own, **roles}, teachers=parties, noise=noise)
+    return known_algorithm(setting.algorithm).build(model, **{**own, **roles}, teachers=parties, noise=noise)
 
 
 def with_recipe(setting: Setting, model: Any) -> Any:
@@ -228,7 +229,7 @@ def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
         return make_noise(setting.mechanism, dict(setting.scale)) if setting.mechanism else None
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
-    own = ALGORITHMS[setting.algorithm].noise_for_epsilon
+    own = known_algorithm(setting.algorithm).noise_for_epsilon
     if own is not None:
         if setting.mechanism is not None:
             raise ConfigurationError(f"Algorithm {setting.algorithm!r} has a noise of its own. Leave --noise out.")

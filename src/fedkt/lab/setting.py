@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from fedkt.algorithms import ALGORITHMS
+from fedkt.algorithms import known_algorithm, known_algorithms
 from fedkt.algorithms.voting import Consistent, Voting
-from fedkt.data import DATASETS, KnownDataset
+from fedkt.data import KnownDataset, known_dataset
 from fedkt.data.own import OwnTable, load_own
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.ledger import require_level
+from fedkt.system.plug_ins import packages_of
 
 OWN_PARTIES = 5
 OWN_MODEL = "forest"
@@ -74,28 +75,26 @@ class Setting:
     """Whether a final network also learns four copies of each public image, shifted by one pixel."""
     own: OwnTable | None = None
     """The user's own table, where `dataset` is its file's name."""
+    algorithm_file: str | None = None
+    """The SHA-256 of the user's own file that the algorithm was read from."""
 
     def with_defaults(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
         dataset = dataset_of(self)
-        if self.algorithm not in ALGORITHMS:
-            raise ConfigurationError(
-                f"There is no algorithm {self.algorithm!r}. Choose one of: {', '.join(ALGORITHMS)}."
-            )
+        card = known_algorithm(self.algorithm)
         partition = self.partition or dataset.partition
         if partition not in PARTITIONERS:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
         require_level(self.level)
         if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
             raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a noise or an epsilon.")
-        card = ALGORITHMS[self.algorithm]
         if self.party_models and not card.party_models:
-            names = ", ".join(each.name for each in ALGORITHMS.values() if each.party_models)
+            names = ", ".join(each.name for each in known_algorithms().values() if each.party_models)
             raise ConfigurationError(
                 f"Algorithm {self.algorithm!r} uses one model for all; these take --party-models: {names}."
             )
         if self.level != "L0" and "level" not in card.takes:
-            names = ", ".join(each.name for each in ALGORITHMS.values() if self.level in each.levels)
+            names = ", ".join(each.name for each in known_algorithms().values() if self.level in each.levels)
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; at {self.level}: {names}.")
         if card.one_shot and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
@@ -127,6 +126,7 @@ class Setting:
             model=self.model or dataset.model,
             parties=self.parties if self.parties is not None or partition == "column" else dataset.n_parties,
             partition=partition,
+            algorithm_file=card.file or None,
             partitions=self._shape("partitions", voting),
             subsets=self._shape("subsets", voting),
             **{name: default for name, default in idle.items() if name not in card.takes},
@@ -143,9 +143,19 @@ def dataset_of(setting: Setting) -> KnownDataset:
     own = setting.own
     if own is not None:
         return KnownDataset(partial(load_own, own), OWN_PARTIES, OWN_MODEL, own.source(), own.partition)
-    if setting.dataset not in DATASETS:
-        raise ConfigurationError(f"There is no dataset {setting.dataset!r}. Choose one of: {', '.join(DATASETS)}.")
-    return DATASETS[setting.dataset]
+    return known_dataset(setting.dataset)
+
+
+def packages_in(setting: Setting) -> dict[str, str]:
+    """What the run is of besides fedkt: the versions of plug-ins' packages, and the digest of an algorithm's file."""
+    families = (setting.model, setting.teacher, setting.student, setting.final, *setting.party_models)
+    return {
+        **packages_of("fedkt.algorithms", setting.algorithm),
+        **packages_of("fedkt.datasets", None if setting.own is not None else setting.dataset),
+        **packages_of("fedkt.models", *families),
+        **packages_of("fedkt.noises", setting.mechanism),
+        **({} if setting.algorithm_file is None else {setting.algorithm: f"sha256 {setting.algorithm_file}"}),
+    }
 
 
 def setting_values(setting: Setting) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
 
     Not where a secret noise lies beside them: that run is paid for, and without its noise it could not be finished.
     """
-    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*LIBRARIES)), strict=True))
+    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*LIBRARIES) | plan.packages()), strict=True))
     state = read_state(folder)
     seed, secret = state.pop("seed", None), state.pop("noise_secret", None)
     state.pop("labels", None)

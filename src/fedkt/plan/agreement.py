@@ -19,7 +19,7 @@ from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import PlanError
-from fedkt.models.catalogue import MODELS, trained_for
+from fedkt.models.catalogue import known_models, trained_for
 from fedkt.models.features.received import ReceivedMap
 from fedkt.plan.features import Features
 from fedkt.plan.method import Method
@@ -39,6 +39,7 @@ from fedkt.plan.parts import (
 )
 from fedkt.plan.privacy import Privacy, rounded_budget
 from fedkt.privacy import Price, Release
+from fedkt.system.plug_ins import packages_of
 
 
 class Plan(Part):
@@ -103,13 +104,13 @@ class Plan(Part):
     def _check_images(self) -> None:
         """Refuse families that read images where there are none: somebody would find out when it trains."""
         models = self.models
-        if models.copies and (self.image is None or not MODELS[models.final or models.default].network):
+        if models.copies and (self.image is None or not known_models()[models.final or models.default].network):
             raise ValueError(
                 "models.copies: shifted copies are for a final network (mlp, cnn) whose rows are images. Remove it, or "
                 "plan with a folder or an IDX file of images and such a network"
             )
         used = {models.default, models.teacher, models.student, models.final, *models.parties.values()}
-        blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
+        blind = sorted(name for name, each in known_models().items() if name in used and each.only_images)
         if blind and self.image is None:
             raise ValueError(
                 f"models: {blind[0]} reads images, and the agreed columns are no pixels. Choose another family, or "
@@ -225,6 +226,13 @@ class Plan(Part):
     def image(self) -> tuple[int, int, int] | None:
         """Height, width and channels, where the agreed columns are the pixels of an image."""
         return image_shape(self.columns.feature_names)
+
+    def packages(self) -> dict[str, str]:
+        """The versions of the plug-ins' packages that the plan's models and noise come from here, by name."""
+        models = self.models
+        families = (models.default, models.teacher, models.student, models.final, *models.parties.values())
+        noise = None if self.privacy is None else self.privacy.mechanism
+        return packages_of("fedkt.models", *families) | packages_of("fedkt.noises", noise)
 
     def most_rows(self, name: str) -> int | None:
         """The most rows this party may tell of; None for any number."""

@@ -59,6 +59,15 @@ def test_public_and_test_rows_may_be_files_of_their_own(tmp_path):
     assert labelled.y_public.tolist() == [int(i % 40 > 20) for i in range(7, 37)]
 
 
+def test_a_column_that_only_the_public_rows_have_can_be_left_out(tmp_path):
+    lines = [f"{line},{place or 'number'}" for place, line in enumerate(people(30, start=7))]
+    public = OwnFile.at(table(tmp_path, lines, "public.csv"))
+    mine = table(tmp_path, people())
+    with pytest.raises(DataError, match="lacks the agreed column 'number'"):
+        load_own(own(mine, public=public), seed=0)
+    assert "number" not in load_own(own(mine, public=public, ignore=("number",)), seed=0).feature_names
+
+
 def test_a_category_that_no_public_row_has_is_noted(tmp_path):
     public = table(tmp_path, people(30, start=7), "public.csv")
     lines = [line.replace(",a,", ",c,") for line in people()]

@@ -5,9 +5,11 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
 from command_line import fedkt
+from fedkt import FedKTClassifier
 from fedkt.algorithms import known_algorithm, known_algorithms
 from fedkt.data import known_datasets, load
 from fedkt.errors import ConfigurationError, PlanError
@@ -133,6 +135,10 @@ def test_a_noise_has_a_price_and_means_no_other_flag_than_before(site, tmp_path)
     words = ("privacy", "price", "--queries", "10", "--voters", "5", "--classes", "2", "--json", "--noise")
     ours, twin = (json.loads(fedkt(*words, f"{name}:9", cwd=tmp_path).stdout) for name in ("steady", "gaussian"))
     assert ours["epsilon"] == twin["epsilon"]
+    words = ("simulate", "digits", "--level", "L1", "--noise", "steady:9", "--queries", "9", "--model", "tree")
+    report = json.loads(fedkt(*words, "--algorithm", "fedkt", "--json", cwd=tmp_path).stdout)
+    assert any("'steady' is from the package calm 1.0" in note for note in report["notes"])
+    assert report["versions"]["calm"] == "1.0"
 
 
 def test_a_dataset_that_is_none_is_left_out_and_asked_for_in_vain(site):
@@ -214,3 +220,11 @@ def test_asking_for_help_and_importing_fedkt_import_no_plug_in(tmp_path):
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "oak" in shown.replace("oaks", "")
     assert shown.endswith("\nFalse\n")
+
+
+def test_a_classifier_by_the_name_of_a_plug_in_is_reported_with_its_package(site):
+    write_package(site, "oaks", {"fedkt.models": {"oak": "oaks:OAK"}}, oaks=FAMILY)
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    model = FedKTClassifier("oak", n_parties=3, random_state=0).fit(X, X[:, 0] > 0)
+    assert model.report_.versions["oaks"] == "1.0"
+    assert "oaks" not in FedKTClassifier("tree", n_parties=3, random_state=0).fit(X, X[:, 0] > 0).report_.versions

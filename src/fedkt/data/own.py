@@ -136,7 +136,7 @@ def load_own(own: OwnTable, *, seed: int, **_: Any) -> Dataset:
         table = read_labelled(own.file.path, own.label, schema)
     else:
         table = public = read_labelled(own.file.path, own.label)
-    check_columns(own, table)
+    check_columns(own, table, public)
     keys = label_keys(table, own.label)
     owners = party_names(table, own.party_column)
     test = None
@@ -200,10 +200,14 @@ def fit_columns(own: OwnTable, public: Table) -> Schema:
     )
 
 
-def check_columns(own: OwnTable, table: Table) -> None:
-    """Refuse names of columns that the table does not have."""
-    for option, names in (("party", [own.party_column]), ("ignored", own.ignore)):
-        absent = [name for name in names if name is not None and name not in table.columns]
+def check_columns(own: OwnTable, table: Table, public: Table) -> None:
+    """Refuse names of columns that the table does not have; what is left out may stand in the public rows alone."""
+    party = [] if own.party_column is None else [own.party_column]
+    for option, names, known in (
+        ("party", party, table.columns),
+        ("ignored", own.ignore, {**table.columns, **public.columns}),
+    ):
+        absent = [name for name in names if name not in known]
         if absent:
             raise DataError(
                 f"{table.source} has no {option} column {names_text(absent)}. It has: "

@@ -8,6 +8,7 @@ from fedkt.data import Dataset
 from fedkt.data.dataset import with_fewer_public, with_skewed_public
 from fedkt.data.own import OwnFile
 from fedkt.lab.setting import Setting, dataset_of
+from fedkt.privacy.mechanisms import noise_cautions
 
 
 def load_split(setting: Setting, data_dir: Path | None) -> Dataset:
@@ -17,13 +18,14 @@ def load_split(setting: Setting, data_dir: Path | None) -> Dataset:
     return with_fewer_public(data, setting.public_share, seed=setting.seed)
 
 
-def row_notes(setting: Setting, data: Dataset) -> tuple[str, ...]:
+def run_notes(setting: Setting, data: Dataset) -> tuple[str, ...]:
     """What is odd about the rows; at a private level what every reader of its promise has to know, and no more."""
     if setting.level == "L0":
         return data.notes
     if setting.own is None or isinstance(setting.own.public, OwnFile):
-        return ()
+        return noise_cautions(setting.mechanism)
     return (
+        *noise_cautions(setting.mechanism),
         "The public rows were set aside from the parties' table, which nobody may do in earnest: at a private level "
         "they have to be rows that everybody may see. Pass such rows with --public-file.",
     )

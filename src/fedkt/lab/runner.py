@@ -20,7 +20,7 @@ from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
 from fedkt.lab.rounds import Rounds
-from fedkt.lab.rows import load_split, row_notes
+from fedkt.lab.rows import load_split, run_notes
 from fedkt.lab.setting import Setting, packages_in
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
@@ -67,7 +67,7 @@ def run(
     promise, warnings, alarms = promise_of(
         algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
     )
-    warnings += row_notes(full, data)
+    warnings += run_notes(full, data)
     for warning in warnings:
         if caution is not None:
             caution(warning)

@@ -12,7 +12,7 @@ from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.noise import Noise
 from fedkt.privacy.sums import GaussianSums
-from fedkt.system.plug_ins import add_plug_ins, why_left_out
+from fedkt.system.plug_ins import add_plug_ins, packages_of, why_left_out
 
 NOISES: dict[str, type[Noise]] = {
     Laplace.name: Laplace,
@@ -56,6 +56,15 @@ def noise_class(name: str, *, counts: bool = False) -> type[Noise]:
             f"There is no noise {name!r}. Choose one of: {', '.join(known)}.{why_left_out('fedkt.noises', name)}"
         )
     return noises[name]
+
+
+def noise_cautions(name: str | None) -> tuple[str, ...]:
+    """What to know of a noise that a plug-in brings; nothing of fedkt's own, nor where there is none."""
+    return tuple(
+        f"The noise {name!r} is from the package {package} {version}: what it costs, and so the promise, is that "
+        "package's word."
+        for package, version in packages_of("fedkt.noises", name).items()
+    )
 
 
 def parameters(name: str, *, counts: bool = False) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ looked into, whatever is looked for: no name in a received file decides what is 
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Entry = TypeVar("Entry")
 KINDS = {
@@ -55,6 +56,8 @@ _loaded: dict[str, tuple[PlugIn, ...]] = {}
 
 def installed(group: str) -> list[EntryPoint]:
     """What packages say they bring, by name; nothing is imported."""
+    from importlib.metadata import entry_points
+
     return sorted(entry_points(group=group), key=lambda each: (each.name, _package(each)))
 
 
@@ -96,10 +99,16 @@ def _add(
         except (Exception, SystemExit) as reason:
             fault = f"{type(reason).__name__}: {reason}" if str(reason) else type(reason).__name__
     plug_in = PlugIn(group, point.name, _package(point), _version(point), point.value, " ".join(fault.split()))
-    # Workers read the catalogues again; their parent has said it.
-    if fault and multiprocessing.parent_process() is None:
+    if fault and not _in_worker():
         warnings.warn(in_words(plug_in), PlugInWarning, stacklevel=4)
     return plug_in
+
+
+def _in_worker() -> bool:
+    """Whether another process started this one to work for it: it has read the catalogues and said what there is."""
+    from multiprocessing import parent_process
+
+    return parent_process() is not None
 
 
 def in_words(plug_in: PlugIn) -> str:
@@ -120,8 +129,8 @@ def why_left_out(group: str, name: str) -> str:
     return "".join(f" {in_words(each)}" for each in loaded(group) if each.name == name and each.fault)
 
 
-def packages_of(group: str, *used: str | None) -> dict[str, str]:
-    """The versions of the packages that bring these entries, by name; built-in ones come from none."""
+def packages_of(group: str, *used: object) -> dict[str, str]:
+    """The versions of the packages that bring the entries of these names, by name; what is built in comes from none."""
     return {each.package: each.version for each in loaded(group) if each.name in used and not each.fault}
 
 

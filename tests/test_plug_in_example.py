@@ -12,8 +12,8 @@ __all__ = ["site"]
 
 
 def test_its_own_tests_pass_where_it_is_installed(tmp_path):
-    write_example(tmp_path)
-    paths = (str(tmp_path), str(EXAMPLE / "src"), *filter(None, [os.environ.get("PYTHONPATH")]))
+    write_example(tmp_path / "site")
+    paths = (str(tmp_path / "site"), str(EXAMPLE / "src"), *filter(None, [os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests")],
         cwd=tmp_path,

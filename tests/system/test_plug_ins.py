@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import warnings
+from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -206,6 +207,14 @@ def test_what_is_imported_does_not_hang_on_what_a_plan_says(planned, site, tmp_p
             read_plan(tmp_path / "plan.toml")
     ours = {name for name in set(sys.modules) - before if not name.startswith(("sklearn", "scipy", "joblib"))}
     assert ours == {"oaks"}
+
+
+def test_a_package_that_came_along_in_the_folder_one_works_in_is_not_installed(tmp_path, monkeypatch):
+    write_package(tmp_path, "along", {"fedkt.models": {"along": "trap:X"}}, trap="raise SystemExit('run')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    assert "along" in {each.name for each in entry_points(group="fedkt.models")}
+    assert "along" not in names("fedkt.models", [])
 
 
 def test_asking_for_help_and_importing_fedkt_import_no_plug_in(tmp_path):

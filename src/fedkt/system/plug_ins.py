@@ -6,6 +6,7 @@ looked into, whatever is looked for: no name in a received file decides what is 
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections import Counter
@@ -55,10 +56,14 @@ _loaded: dict[str, tuple[PlugIn, ...]] = {}
 
 
 def installed(group: str) -> list[EntryPoint]:
-    """What packages say they bring, by name; nothing is imported."""
+    """What packages say they bring, by name; nothing is imported.
+
+    What lies in the folder one works in is not installed, though Python may look there: it may have come with a plan.
+    """
     from importlib.metadata import entry_points
 
-    return sorted(entry_points(group=group), key=lambda each: (each.name, _package(each)))
+    found = (each for each in entry_points(group=group) if not _lies_here(each))
+    return sorted(found, key=lambda each: (each.name, _package(each)))
 
 
 def names(group: str, built_in: Iterable[str]) -> list[str]:
@@ -132,6 +137,10 @@ def why_left_out(group: str, name: str) -> str:
 def packages_of(group: str, *used: object) -> dict[str, str]:
     """The versions of the packages that bring the entries of these names, by name; what is built in comes from none."""
     return {each.package: each.version for each in loaded(group) if each.name in used and not each.fault}
+
+
+def _lies_here(point: EntryPoint) -> bool:
+    return point.dist is not None and os.path.realpath(str(point.dist.locate_file(""))) == os.path.realpath(".")
 
 
 def _package(point: EntryPoint) -> str:

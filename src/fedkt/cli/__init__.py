@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import typer
 
@@ -27,7 +27,7 @@ from fedkt.cli import (
     server,
     simulate,
 )
-from fedkt.cli.output import complain, warn
+from fedkt.cli.output import complain, print_json, warn
 from fedkt.cli.panels import name_catalogues
 from fedkt.errors import ConfigurationError, FedKTError
 from fedkt.system.plug_ins import PlugInWarning
@@ -94,20 +94,24 @@ def stop(number: int, frame: object) -> None:
 
 
 def main(command: Callable[[], object] = app) -> None:
-    """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1."""
+    """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1.
+
+    With --json the sentence is one object on stdout as well, in the place of the result.
+    """
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     others, warnings.showwarning = warnings.showwarning, show_warning
     try:
         command()
     except FedKTError as error:
-        complain(str(error))
+        give_up(str(error), kind=type(error).__name__)
     except Stopped as stopped:
-        complain("stopped; nothing half-written was left behind", code=128 + stopped.args[0])
+        give_up("stopped; nothing half-written was left behind", kind="Stopped", code=128 + stopped.args[0])
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        complain(f"{error.strerror or error}: {final_path(str(error.filename))}" if error.filename else str(error))
+        words = f"{error.strerror or error}: {final_path(str(error.filename))}" if error.filename else str(error)
+        give_up(words, kind="OSError")
     finally:
         warnings.showwarning = others
 
@@ -125,6 +129,13 @@ def show_warning(
         warn(str(message))
     else:
         print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
+
+
+def give_up(message: str, *, kind: str, code: int = 1) -> NoReturn:
+    """Leave with the code and the reason, for a script as an object."""
+    if "--json" in sys.argv:
+        print_json({"error": message, "kind": kind, "exit_code": code})
+    complain(message, code=code)
 
 
 def final_path(path: str) -> str:

@@ -27,7 +27,7 @@ def noise_choice(
     and sums that are released themselves.
     """
     from fedkt.cli.privacy.words import mechanism_of
-    from fedkt.privacy.mechanisms import known_noises, parameters, parse_noise
+    from fedkt.privacy.mechanisms import COUNTS, known_noises, parameters, parse_noise
 
     mechanism, scale = options.former.mechanism, options.former.values()
     if options.noise is None:
@@ -37,7 +37,7 @@ def noise_choice(
         raise ConfigurationError(
             f"--noise {options.noise} names the noise and its scale: leave {flags_of(former)} out."
         )
-    if calibrated and options.noise in known_noises():
+    if calibrated and options.noise in (known_noises() | COUNTS if counts else known_noises()):
         return options.noise, ()
     noise = parse_noise(options.noise, counts=counts)
     scale_names = dict.fromkeys(name for each in known_noises() for name in parameters(each))
@@ -51,12 +51,12 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str, cho
     What is usual hangs on the level, and on the settings that were `chosen`.
     """
     from fedkt.algorithms.usual import usual_algorithm
-    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name
 
     algorithm = None if algorithm is None else full_name(algorithm)
     if voting is None:
         return algorithm or usual_algorithm(level, chosen)
-    choice, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
+    choice, plain = algorithm_of_voting(voting), algorithm_name(Consistent)
     if algorithm in (None, choice, plain):
         return choice
     for name, each in VOTINGS.items():
@@ -66,6 +66,15 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str, cho
                 f"write --algorithm {plain} --voting {voting}."
             )
     raise ConfigurationError(f"--voting would do nothing: algorithm {algorithm}. Leave it out.")
+
+
+def algorithm_of_voting(voting: str) -> str:
+    """The algorithm that --voting stands for: FedKT with it, or one that has something else in a vote's place."""
+    from fedkt.algorithms import Auto, Moments
+    from fedkt.algorithms.voting import algorithm_name, make_voting
+
+    others = {each.voting: each.name for each in (Moments, Auto)}
+    return others[voting] if voting in others else algorithm_name(make_voting(voting))
 
 
 def full_name(algorithm: str) -> str:
@@ -83,7 +92,7 @@ def algorithms_with(
     algorithms: str | None, votings: str | None, *, level: str, chosen: Collection[str] = ()
 ) -> tuple[str, ...]:
     """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
-    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name
     from fedkt.cli.catalogues import usual_algorithms
     from fedkt.lab.own_algorithm import is_own
 
@@ -102,7 +111,7 @@ def algorithms_with(
     placeholders = {plain} if algorithms is not None else {algorithm_name(each) for each in VOTINGS.values()}
     if not placeholders & set(names):
         raise ConfigurationError(f"--voting would do nothing: {plain} is not among the algorithms. Leave it out.")
-    choices = [algorithm_name(make_voting(each)) for each in options.names(votings)]
+    choices = [algorithm_of_voting(each) for each in options.names(votings)]
     return tuple(dict.fromkeys(each for name in names for each in (choices if name in placeholders else [name])))
 
 
@@ -116,7 +125,8 @@ def settings_of(dataset: str, data: DataOptions, table: TableOptions, run: RunOp
     check_partition(run.parties, own)
     name = dataset if own is None else own.name
     values |= {"dataset": with_extra_part(name) if data.extra else name, "own": own}
-    values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=run.privacy.epsilon is not None)
+    calibrated = run.privacy.epsilon is not None
+    values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=calibrated, counts=True)
     values["party_models"] = options.names(run.families.party_models)
     values["class_shares"] = options.shares(run.shares.class_shares)
     values["queries"] = options.number_or_fraction(run.privacy.queries)
@@ -189,5 +199,8 @@ def flags_of(names: list[str]) -> str:
 
 
 def chosen_among(values: Mapping[str, Any]) -> list[str]:
-    """The fields of a setting that somebody gave a value that says something."""
-    return [name for name, value in values.items() if value not in ((), False)]
+    """The fields of a setting that somebody gave a value that says something; a noise of sums is not one of votes."""
+    from fedkt.privacy.sums import GaussianSums
+
+    chosen = [name for name, value in values.items() if value not in ((), False)]
+    return [name for name in chosen if (name, values[name]) != ("mechanism", GaussianSums.name)]

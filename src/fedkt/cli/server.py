@@ -44,6 +44,7 @@ CpuHours = Annotated[
     float | None,
     typer.Option(help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the final model of an earlier run in the same folder.")]
 
 
 def server(
@@ -59,6 +60,7 @@ def server(
     memory: Memory = None,
     cpu_hours: CpuHours = None,
     jobs: options.Jobs = 1,
+    force: Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Let the parties' students vote on the public rows and train the final model.
@@ -100,6 +102,7 @@ def server(
             ledger=ledger,
             key=signing,
             limits=limits,
+            replace_result=force,
             jobs=options.cores(jobs),
             command=options.this_command(),
             tell=bar,

@@ -54,7 +54,9 @@ def simulate(
 
       fedkt simulate patients.csv --label ill --party-column hospital --public-file public.csv
 
-      fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
+      fedkt simulate adult --level L2 --parties 20 --epsilon 1
+
+      fedkt simulate adult --level L2 --parties 20 --voting consistent --subsets 25 --epsilon 2 --queries 40
     """
     from fedkt.cli.output import print_json, progress_bar, warn
     from fedkt.cli.runs import algorithm_with, check_used, chosen_among, settings_of

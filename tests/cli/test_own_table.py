@@ -115,3 +115,35 @@ def test_a_folder_that_is_called_as_a_dataset_is_the_dataset_unless_its_path_say
     (folder / "digits").mkdir()
     assert found("simulate", "digits", *QUICK, cwd=folder)["dataset"] == "digits"
     assert "has no images" in " ".join(fedkt("simulate", "./digits", *QUICK, cwd=folder).stderr.split())
+
+
+def test_a_file_that_is_written_in_another_way_is_read_as_somebody_says(folder):
+    rows = [(f"w{i % 3}", f"1.0{20 + i % 40},5", "yes" if i % 40 > 20 else "no") for i in range(80)]
+    lines = ["Patienten 2024;;", "ward;dose;ill", *(";".join(row) for row in rows)]
+    (folder / "german.csv").write_bytes("\r\n".join(lines).encode("utf-16"))
+    words = ("simulate", "german.csv", "--label", "ill", "--party-column", "ward", "--header", "2", *QUICK)
+    told = found(*words, "--decimal", ",", cwd=folder)
+    assert (told["parties"], told["rows"]) == (3, {"parties": 48, "public": 16, "test": 16})
+    assert "--decimal" in fedkt(*words, cwd=folder).stderr
+    known = fedkt("simulate", "digits", "--decimal", ",", *QUICK, cwd=folder)
+    assert "is to be said of a table of your own" in known.stderr
+
+
+def test_how_a_file_is_written_is_part_of_the_run(folder):
+    words = (
+        "compare",
+        "own.csv",
+        "--label",
+        "ill",
+        "--algorithms",
+        "solo",
+        "--model",
+        "tree",
+        "--seeds",
+        "1",
+        "--json",
+    )
+    for more in ((), ("--missing-value", "w1"), ("--missing-value", "w1")):
+        found(*words, "--ignore", "ward", "--results", "r.jsonl", *more, cwd=folder)
+    stored = [json.loads(line)["setting"]["own"] for line in (folder / "r.jsonl").read_text().splitlines()]
+    assert [each.get("missing_values") for each in stored] == [None, ["w1"]]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.groups import DataOptions, OutputOptions, RunOptions
 from fedkt.cli.own_table import TableOptions
 from fedkt.cli.panels import FEDERATION, OUTPUT, with_groups
@@ -67,6 +68,7 @@ def compare(
     seeds: Seeds = "5",
     files: ComparisonFiles,
     output: OutputOptions,
+    file: FileOptions,
 ) -> None:
     """Compare algorithms on the same splits and parties.
 
@@ -88,7 +90,7 @@ def compare(
     from fedkt.cli.tables import write_curve, write_report
     from fedkt.lab.curves import check_curve
 
-    values = settings_of(dataset, data, table, run)
+    values = settings_of(dataset, data, table, file, run)
     names = algorithms_with(algorithms, voting, level=run.privacy.level, chosen=chosen_among(values))
     settings = settings_to_compare(values, names, seeds_in(seeds))
     if not settings:

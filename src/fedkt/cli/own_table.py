@@ -12,6 +12,7 @@ from fedkt.cli.panels import DATA
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from fedkt.data.format import Format
     from fedkt.data.own import OwnFile, OwnTable
 
 
@@ -49,9 +50,10 @@ class TableOptions:
     ] = None
 
 
-def own_table(dataset: str, options: TableOptions) -> OwnTable | None:
-    """The user's table behind a DATASET that is a path; None where it is the name of a dataset."""
+def own_table(dataset: str, options: TableOptions, form: Format) -> OwnTable | None:
+    """The user's table behind a DATASET that is a path, written as `form` says; None where it is a dataset's name."""
     from fedkt.data import known_datasets
+    from fedkt.data.format import PLAIN
     from fedkt.data.own import ASIDE, OwnTable
 
     given = [each.name for each in fields(options) if getattr(options, each.name) is not None]
@@ -64,16 +66,19 @@ def own_table(dataset: str, options: TableOptions) -> OwnTable | None:
                 f"--{given[0].replace('_', '-')} is for a table of your own; of {dataset!r} {known}. Leave it out, or "
                 f"pass a path{f' (./{dataset})' if path.exists() else ''}."
             )
+        if form != PLAIN:
+            raise ConfigurationError(f"How a file is written is to be said of a table of your own, not of {dataset!r}.")
         return None
     file = file_at(path)
     return OwnTable(
         file,
-        label_of(path, options.label),
+        label_of(path, options.label, form),
         options.party_column,
         public=rows_from("public", options.public_file, options.public_aside, ASIDE),
         test=rows_from("test", options.test_file, options.test_aside, ASIDE),
         categorical=tuple(options.categorical or ()),
         ignore=tuple(options.ignore or ()),
+        form=form,
     )
 
 
@@ -89,7 +94,7 @@ def file_at(path: Path) -> OwnFile:
     return OwnFile.at(path)
 
 
-def label_of(path: Path, label: str | None) -> str:
+def label_of(path: Path, label: str | None, form: Format) -> str:
     """The column to predict; a file of numbered columns calls it as it was called here."""
     from fedkt.data.table import names_its_label, read_table
     from fedkt.data.values import names_text
@@ -100,7 +105,7 @@ def label_of(path: Path, label: str | None) -> str:
         return "label"
     raise ConfigurationError(
         f"Which column is to be predicted? Pass --label with one of {path}: "
-        f"{names_text(list(read_table(path).columns))}."
+        f"{names_text(list(read_table(path, form=form).columns))}."
     )
 
 

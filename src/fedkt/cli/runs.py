@@ -12,6 +12,7 @@ from fedkt.cli.panels import values_of
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from fedkt.cli.file_options import FileOptions
     from fedkt.cli.groups import DataOptions, NoiseOptions, PartyOptions, PrivacyOptions, RunOptions
     from fedkt.cli.own_table import TableOptions
     from fedkt.data.own import OwnTable
@@ -115,13 +116,15 @@ def algorithms_with(
     return tuple(dict.fromkeys(each for name in names for each in (choices if name in placeholders else [name])))
 
 
-def settings_of(dataset: str, data: DataOptions, table: TableOptions, run: RunOptions) -> dict[str, Any]:
+def settings_of(
+    dataset: str, data: DataOptions, table: TableOptions, file: FileOptions, run: RunOptions
+) -> dict[str, Any]:
     """The fields of a setting that the options of a verb give."""
     from fedkt.cli.own_table import own_table
     from fedkt.lab.setting import Setting
 
     values = values_of(data, run)
-    own = own_table(dataset, table)
+    own = own_table(dataset, table, file.format())
     check_partition(run.parties, own)
     name = dataset if own is None else own.name
     values |= {"dataset": with_extra_part(name) if data.extra else name, "own": own}

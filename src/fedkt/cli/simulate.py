@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.groups import DataOptions, OutputOptions, RunOptions
 from fedkt.cli.own_table import TableOptions
 from fedkt.cli.panels import FEDERATION, with_groups
@@ -35,6 +36,7 @@ def simulate(
     seed: options.Seed = 0,
     diagnostic: options.Diagnostic = False,
     output: OutputOptions,
+    file: FileOptions,
 ) -> None:
     """Run one algorithm with all parties on this machine.
 
@@ -64,7 +66,7 @@ def simulate(
     from fedkt.lab.runner import run as run_setting
     from fedkt.lab.setting import Setting
 
-    values = settings_of(dataset, data, table, run)
+    values = settings_of(dataset, data, table, file, run)
     name = algorithm_with(algorithm, voting, level=run.privacy.level, chosen=chosen_among(values))
     values |= {"algorithm": name, "seed": seed}
     setting = Setting(**{"soft_final": True, **values}).with_defaults()

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from fedkt.data.columns import Table, printable
+from fedkt.data.disguises import looks_like_dates, refuse_disguised
+from fedkt.data.notation import as_number
 from fedkt.data.pixels import Image
-from fedkt.data.values import as_key, as_number, keys_of, names_text, numbers_of, others, value_text
+from fedkt.data.truth import FALSE_TRUE, are_truths, truth_of
+from fedkt.data.values import as_key, dates_of, keys_of, known_texts, names_text, numbers_of, others, value_text
 from fedkt.errors import DataError
 
 MAX_CATEGORIES = 1_000
@@ -42,6 +55,10 @@ class Column(BaseModel):
     """What stands in for a missing number: the median of the public rows."""
     mean: FiniteFloat = 0.0
     scale: Annotated[FiniteFloat, Field(gt=0)] = 1.0
+    date: bool = False
+    """Whether the number is one of days since 1970-01-01, and each file has dates in its own way."""
+    boolean: bool = False
+    """Whether the categories are false and true, for which every file has its own words."""
 
     @model_validator(mode="after")
     def _checked(self) -> Column:
@@ -49,7 +66,22 @@ class Column(BaseModel):
             raise ValueError(f"column {self.name!r}: a category has categories, a number has none")
         if len({as_key(each) for each in self.categories}) != len(self.categories):
             raise ValueError(f"column {self.name!r}: two categories are the same")
+        if self.date and self.kind != "number":
+            raise ValueError(f"column {self.name!r}: a date is a number")
+        if self.boolean and self.categories != FALSE_TRUE:
+            raise ValueError(f"column {self.name!r}: the categories of a boolean are {', '.join(FALSE_TRUE)}")
         return self
+
+    @model_serializer(mode="wrap")
+    def _plain(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As a plan has it: what a column is not, plans of earlier versions did not say."""
+        values: dict[str, Any] = serialize(self)
+        return {name: value for name, value in values.items() if value or name not in ("date", "boolean")}
+
+    def keys(self, table: Table, missing_values: Sequence[str]) -> list[str | None]:
+        """The table's values as the categories are spelt, None where they are missing."""
+        keys = keys_of(table.columns[self.name], missing_values)
+        return [None if key is None else truth_of(key) or key for key in keys] if self.boolean else keys
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -63,7 +95,8 @@ class Column(BaseModel):
         """Writes the encoded values of the table's column into `out`, which is all zeros."""
         values = table.columns[self.name]
         if self.kind == "number":
-            numbers = numbers_of(table, self.name, missing_values)
+            read = dates_of if self.date else numbers_of
+            numbers = read(table, self.name, missing_values)
             unknown = np.isnan(numbers)
             numbers = np.where(unknown, self.fill, numbers)
             with np.errstate(over="ignore"):
@@ -76,7 +109,7 @@ class Column(BaseModel):
                 )
         else:
             places = {as_key(each): place for place, each in enumerate(self.categories)}
-            keys = keys_of(values, missing_values)
+            keys = self.keys(table, missing_values)
             unknown = np.array([key is None for key in keys], dtype=bool)
             codes = np.array([-1 if key is None else places.get(key, -1) for key in keys], dtype=np.int64)
             unseen = np.flatnonzero((codes < 0) & ~unknown)
@@ -116,16 +149,16 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
         raise DataError(f"{public.at(row)}: column {name!r} is missing, and missing values were to be refused.")
     allowed = bool(absent.any()) if missing == "as-seen" else missing == "allow"
     text = next((key for key in present if as_number(key) is None), None)
-    if not category and text is None:
-        numbers = numbers_of(public, name, unknowns)
-        numbers = numbers[~np.isnan(numbers)]
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, spread = float(numbers.mean()), float(numbers.std())
-        if not (np.isfinite(mean) and np.isfinite(spread)):
-            raise DataError(f"{public.source}: the numbers in column {name!r} are too large to be averaged.")
-        return Column(
-            name=name, kind="number", missing=allowed, fill=float(np.median(numbers)), mean=mean, scale=spread or 1.0
-        )
+    known: Counter[str] = Counter()
+    if text is not None and not category:
+        known.update(each for each in known_texts(public, name, unknowns) if each is not None)
+    dates = bool(known) and looks_like_dates(public, name, known)
+    if dates or (not category and text is None):
+        return _fit_number(public, name, allowed, unknowns, dates=dates)
+    if not category:
+        refuse_disguised(public, name, known)
+        if are_truths(set(present)):
+            return Column(name=name, kind="category", missing=allowed, categories=FALSE_TRUE, boolean=True)
     categories = sorted(set(present))
     if len(categories) > MAX_CATEGORIES:
         hint = f" ({text[:80]!r} is not a number)" if text is not None else ""
@@ -134,6 +167,18 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
             f"{MAX_CATEGORIES:,} a category may have. Ignore the column, or correct it if it should hold numbers."
         )
     return Column(name=name, kind="category", missing=allowed, categories=tuple(categories))
+
+
+def _fit_number(public: Table, name: str, missing: bool, unknowns: tuple[str, ...], *, dates: bool) -> Column:
+    """The agreed form of a column of numbers, or of dates."""
+    numbers = (dates_of if dates else numbers_of)(public, name, unknowns)
+    numbers = numbers[~np.isnan(numbers)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = float(numbers.mean()), float(numbers.std())
+    if not (np.isfinite(mean) and np.isfinite(spread)):
+        raise DataError(f"{public.source}: the numbers in column {name!r} are too large to be averaged.")
+    fill = float(np.median(numbers))
+    return Column(name=name, kind="number", missing=missing, fill=fill, mean=mean, scale=spread or 1.0, date=dates)
 
 
 def fit_pixels(public: Table, names: Sequence[str], image: Image, unknowns: Sequence[str]) -> list[Column] | None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.data.format import PLAIN, Format
 from fedkt.errors import DataError
 
 Values = NDArray[Any]
@@ -38,6 +39,12 @@ class Table:
     """The file of each row as seen from the folder `source`, where every row has a file of its own."""
     ids: NDArray[Any] | None = None
     """What tells each row from all others, where the format says so and whatever the row's label: None elsewhere."""
+    notes: tuple[str, ...] = ()
+    """What was found out about the file, for whoever has it; nobody else is told."""
+    unnamed: tuple[str, ...] = ()
+    """The columns that the file does not name."""
+    form: Format = PLAIN
+    """How it was said to be written."""
 
     @property
     def n_rows(self) -> int:
@@ -77,7 +84,10 @@ def check_names(names: list[str], source: str, label: str | None) -> None:
     if twice:
         raise DataError(f"{source}: the header names {', '.join(map(repr, twice))} more than once. Rename the columns.")
     if label is not None and label not in names:
-        raise DataError(f"{source} has no label column {label!r}. Its columns are: {', '.join(names[:50])}.")
+        hint = " Does something else stand between its values? --separator SIGN" if len(names) == 1 else ""
+        if any(name.replace(".", "").isdecimal() for name in names):
+            hint = " If this is a row, and no line names the columns: --names age,dose,…"
+        raise DataError(f"{source} has no label column {label!r}. Its columns are: {', '.join(names[:50])}.{hint}")
 
 
 def check_size(n_rows: int, n_columns: int, source: str) -> None:

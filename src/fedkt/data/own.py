@@ -7,7 +7,8 @@ columns become numbers by a schema of the public rows alone, as in a plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from numpy.typing import NDArray
 from fedkt.data.aside import set_aside
 from fedkt.data.dataset import Dataset, Split
 from fedkt.data.digest import file_digest
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.images import image_shape, where_labels_lie
+from fedkt.data.notation import as_number
 from fedkt.data.schema import Schema, fit_schema
 from fedkt.data.table import Table, names_its_label, read_table
-from fedkt.data.values import as_key, as_number, keys_of, names_text, others, value_text
+from fedkt.data.values import as_key, keys_of, names_text, others, value_text
 from fedkt.errors import ConfigurationError, DataError
 
 ASIDE = 0.2
@@ -69,6 +72,8 @@ class OwnTable:
     """The test rows, likewise."""
     categorical: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    form: Format = PLAIN
+    """How `file` is written; nothing is said of the public and test rows' own files."""
 
     def __post_init__(self) -> None:
         for name, share in (("public", self.public), ("test", self.test)):
@@ -110,6 +115,7 @@ class OwnTable:
             **{name: each.facts() if isinstance(each, OwnFile) else each for name, each in roles.items()},
             "categorical": sorted(self.categorical),
             "ignore": sorted(self.ignore),
+            **{each.name: getattr(self.form, each.name) for each in fields(Format) if told(self.form, each.name)},
         }
 
     def source(self) -> str:
@@ -133,9 +139,9 @@ def load_own(own: OwnTable, *, seed: int, **_: Any) -> Dataset:
     if isinstance(own.public, OwnFile):
         public = read_unlabelled(own.public.path, own.label)
         schema = fit_columns(own, public)
-        table = read_labelled(own.file.path, own.label, schema)
+        table = read_labelled(own.file.path, own.label, schema, own.form)
     else:
-        table = public = read_labelled(own.file.path, own.label)
+        table = public = read_labelled(own.file.path, own.label, form=own.form)
     check_columns(own, table, public)
     keys = label_keys(table, own.label)
     owners = party_names(table, own.party_column)
@@ -170,16 +176,28 @@ def load_own(own: OwnTable, *, seed: int, **_: Any) -> Dataset:
         source=own.source(),
         feature_names=schema.feature_names,
         image=image_shape(schema.feature_names),
-        notes=notes_of(schema, parties, rows, keys),
+        notes=(*table.notes, *notes_of(schema, parties, rows, keys)),
     )
 
 
-def read_labelled(path: Path, label: str, schema: Schema | None = None) -> Table:
-    """The table in a file that has the label, in the schema's full width where there is one."""
-    table = read_table(path, label=label) if schema is None else schema.read(path)
+def told(form: Format, name: str) -> bool:
+    """Whether somebody said this of how a file is written."""
+    return bool(getattr(form, name) != getattr(PLAIN, name))
+
+
+def read_labelled(path: Path, label: str, schema: Schema | None = None, form: Format = PLAIN) -> Table:
+    """The table in a file that has the label, and the schema's columns where there is one."""
+    read = partial(read_table, label=label) if schema is None else partial(schema.read, labelled=False)
+    table = read(path, form=form)
+    columns = names_text(list(table.columns))
     if label not in table.columns:
-        hint = where_labels_lie(path)
-        raise DataError(f"{path} has no labels. {hint or 'Its rows have to be labelled.'}")
+        raise DataError(f"{path} has no label column {label!r}. {where_labels_lie(path) or f'It has: {columns}.'}")
+    absent = [each.name for each in schema.columns if each.name not in table.columns] if schema is not None else []
+    if absent:
+        raise DataError(
+            f"{path} lacks the column{'s' * (len(absent) > 1)} {names_text(absent)} of the public rows. It has: "
+            f"{columns}. Call them alike, or leave what is not there out (--ignore)."
+        )
     return table
 
 

@@ -19,6 +19,8 @@ from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.bundle import Bundle
 from fedkt.bundle.signing import SigningKey
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
 from fedkt.federation import Diary, Outcome, Server, seed_for
 from fedkt.live.arrivals import Arrival
@@ -65,6 +67,8 @@ def run_server(
     min_parties: int | None = None,
     wait: float = 0.0,
     test: Path | None = None,
+    test_form: Format = PLAIN,
+    choices: TableMapping = NO_MAPPING,
     ledger: Path | None = None,
     limits: Limits | None = None,
     key: SigningKey | None = None,
@@ -76,7 +80,8 @@ def run_server(
     """Gather the bundles, let the students vote, train the final model, and write final.onnx and report.json.
 
     At level L1 the noisy vote is written into the `ledger` before it is counted. With a `key` the final model is
-    signed. `limits` are what all parties may take together. A final model that is there is replaced only if asked for.
+    signed. `limits` are what all parties may take together, `test_form` and `choices` how the test rows are written and
+    what their columns and codes are called. A final model that is there is replaced only if asked for.
     """
     needed = needed_parties(plan, min_parties)
     ledger = ledger_at(plan, ledger)
@@ -90,7 +95,7 @@ def run_server(
         account = Ledger() if ledger is None else server_ledger(plan, ledger, diary)
         rows = plan.columns.encode(plan.read_public(public))
         # Before anybody waits: a test file that does not fit should be heard of now.
-        labelled = None if test is None else labelled_rows(plan, test, diary)
+        labelled = None if test is None else labelled_rows(plan, test, diary, test_form, choices)
         arrivals = gather(plan, inbox, wait=wait, limits=limits, tell=tell)
         bundles = accepted_bundles(plan, arrivals)
         if len(bundles) < needed:

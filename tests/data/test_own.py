@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fedkt.data.own import OwnFile, OwnTable, load_own
+from fedkt.data.own import OwnFile, OwnTable
+from fedkt.data.own_rows import load_own
 from fedkt.errors import ConfigurationError, DataError
 
 
@@ -66,6 +67,16 @@ def test_a_column_that_only_the_public_rows_have_can_be_left_out(tmp_path):
     with pytest.raises(DataError, match=r"lacks the column 'number' of the public rows.*--ignore"):
         load_own(own(mine, public=public), seed=0)
     assert "number" not in load_own(own(mine, public=public, ignore=("number",)), seed=0).feature_names
+
+
+def test_columns_that_name_rows_are_told_of_with_what_to_do(tmp_path):
+    lines = [
+        f"{line},{f'person {place}' if place else 'name'},{place or 'number'}" for place, line in enumerate(people(300))
+    ]
+    said = " ".join(load_own(own(table(tmp_path, lines)), seed=0).notes)
+    assert "--ignore name." in said
+    assert "--ignore number." in said
+    assert "--ignore age" not in said
 
 
 def test_a_category_that_no_public_row_has_is_noted(tmp_path):

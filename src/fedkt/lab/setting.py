@@ -10,7 +10,8 @@ from typing import Any
 from fedkt.algorithms import known_algorithm, known_algorithms
 from fedkt.algorithms.voting import Consistent, Voting
 from fedkt.data import KnownDataset, known_dataset
-from fedkt.data.own import OwnTable, load_own
+from fedkt.data.own import OwnTable
+from fedkt.data.own_rows import load_own
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.ledger import require_level

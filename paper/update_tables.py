@@ -20,7 +20,7 @@ from fedkt.system.files import write_atomically
 from paper.comparison import comparison_table, result_in_words, tables_beside, verdicts_in_words
 from paper.markdown import in_bold, markdown, replace_between
 from paper.moments_epsilon import epsilon_picture
-from paper.moments_page import CURVE, moments_parts
+from paper.moments_page import CURVE, moments_in_words, moments_parts
 from paper.outcome import ResultTable
 from paper.private_curve import curve_of
 from paper.private_levels import LEVELS
@@ -34,6 +34,7 @@ from paper.private_tables import (
     settings_in_words,
     settings_table,
 )
+from paper.public_rows_table import public_rows_tables
 from paper.quality_results import behind_table, cells_of, copying_table, rules_table, summary_table, table_of_cells
 from paper.tables import (
     bytes_table,
@@ -109,6 +110,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
         "README.md": {
             "result": result_in_words(found["experts"], found["effectiveness"]),
             "plan experts": comparison_table(found["experts"]),
+            "moments": moments_in_words(ROOT / "paper"),
         },
         "docs/reproduce.md": {
             "plan effectiveness": comparison_table(found["effectiveness"]),
@@ -140,6 +142,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
             ),
         },
         "docs/final-models.md": final_models(),
+        "docs/guide/public-rows.md": {"public rows": public_rows_tables(RESULTS / "public-rows.jsonl")},
         "docs/moments-results.md": {**moments_parts(ROOT / "paper")},
         "docs/decisions/0013-what-a-final-model-learns.md": {
             "hesitant students": rules_table(RESULTS / "hesitant-students.jsonl"),

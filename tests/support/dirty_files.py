@@ -125,7 +125,7 @@ FILES = {
         Dirty("spaces around names and values", text(" age ; ill ", " 31 ; yes", "40 ;no "), AGES),
         Dirty("a line break in a name", text('"age', '(years)",ill', "31,yes"), {"age (years)": [31], "ill": ["yes"]}),
         Dirty("the same name twice", text("age,age,ill", "31,3,yes", "40,4,no"), AGES, edit=(b"age,age", b"age,beds"), words="Rename the columns"),
-        Dirty("names in another case", text("Age,ILL", "31,yes", "40,no"), AGES, edit=(b"Age,ILL", b"age,ill"), words="Its columns are: Age, ILL"),
+        Dirty("names in another case", text("Age,ILL", "31,yes", "40,no"), AGES, edit=(b"Age,ILL", b"age,ill"), words="It has: 'Age', 'ILL'"),
     ],
     "Packed files and spreadsheets": [
         Dirty("gzip that is called .csv", gzip.compress(PLAIN), AGES),

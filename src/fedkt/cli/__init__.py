@@ -24,6 +24,7 @@ from fedkt.cli import (
     plug_ins,
     predict,
     privacy,
+    public,
     server,
     simulate,
 )
@@ -52,6 +53,7 @@ app.command(rich_help_panel=TRY)(simulate.simulate)
 app.command(rich_help_panel=TRY)(compare.compare)
 app.command(rich_help_panel=TRY)(datasets.datasets)
 app.command(rich_help_panel=TRY)(plug_ins.plug_ins)
+app.add_typer(public.app, name="public", rich_help_panel=LIVE)
 app.add_typer(plan.app, name="plan", rich_help_panel=LIVE)
 app.add_typer(keys.app, name="keys", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(party.party)

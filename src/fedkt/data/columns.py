@@ -43,6 +43,8 @@ class Table:
     """What was found out about the file, for whoever has it; nobody else is told."""
     unnamed: tuple[str, ...] = ()
     """The columns that the file does not name."""
+    hint: str = ""
+    """What to do if columns are not in it that should be, with a space before it; empty where nothing is odd."""
     form: Format = PLAIN
     """How it was said to be written."""
 
@@ -84,10 +86,7 @@ def check_names(names: list[str], source: str, label: str | None) -> None:
     if twice:
         raise DataError(f"{source}: the header names {', '.join(map(repr, twice))} more than once. Rename the columns.")
     if label is not None and label not in names:
-        hint = " Does something else stand between its values? --separator SIGN" if len(names) == 1 else ""
-        if any(name.replace(".", "").isdecimal() for name in names):
-            hint = " If this is a row, and no line names the columns: --names age,dose,…"
-        raise DataError(f"{source} has no label column {label!r}. Its columns are: {', '.join(names[:50])}.{hint}")
+        raise DataError(f"{source} has no label column {label!r}. Its columns are: {', '.join(names[:50])}.")
 
 
 def check_size(n_rows: int, n_columns: int, source: str) -> None:

@@ -114,7 +114,10 @@ def named_table(
             told.append(f"{source}: column {place + 1} has neither a name nor a value, and is passed over.")
     check_names(list(kept.values()), source, label)
     table = {name: columns[place] for place, name in kept.items()}
-    return Table(table, source, lines, notes=tuple(told), unnamed=tuple(unnamed))
+    hint = " Does something else stand between its values? --separator SIGN" if len(table) == 1 else ""
+    if any(_is_number(name) for name in table):
+        hint = " If this is a row, and no line names the columns: --names age,dose,…"
+    return Table(table, source, lines, notes=tuple(told), unnamed=tuple(unnamed), hint=hint)
 
 
 def _begin(lines: Lines, source: str, form: Format) -> str:

@@ -62,7 +62,9 @@ def read_excel(path: Path, label: str | None = None, form: Format = PLAIN) -> Ta
         if formulas:
             _refuse_uncomputed(path, form, table)
     except FedKTError as reason:
-        raise DataError(f"{reason}{_other_sheets(titles, form)}") from reason
+        if note := _other_sheets(titles, form):
+            raise DataError(f"{reason}{note}") from reason
+        raise
     except (
         LookupError,
         ValueError,
@@ -76,7 +78,7 @@ def read_excel(path: Path, label: str | None = None, form: Format = PLAIN) -> Ta
             f"{path} is not an Excel file that can be read ({str(reason)[:200]}). Save it anew, or as CSV."
         ) from reason
     note = _other_sheets(titles, form)
-    return table if not note else replace(table, notes=(f"{path}:{note}", *table.notes))
+    return table if not note else replace(table, notes=(f"{path}:{note}", *table.notes), hint=f"{table.hint}{note}")
 
 
 def _other_sheets(titles: list[str], form: Format) -> str:

@@ -90,7 +90,7 @@ class Schema(BaseModel):
         if hint is not None:
             raise DataError(f"{table.source} has images but no labels. {hint}")
         raise DataError(
-            f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
+            f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}.{table.hint}"
             f"{self._label_offer(table)}"
         )
 
@@ -110,7 +110,7 @@ class Schema(BaseModel):
         if absent:
             raise DataError(
                 f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {names_text(absent)}. "
-                f"It has: {names_text(list(table.columns))}.{rename_offer(absent, self.unused(table))}"
+                f"It has: {names_text(list(table.columns))}.{table.hint}{rename_offer(absent, self.unused(table))}"
             )
 
     def encode(self, table: Table) -> NDArray[np.float32]:

@@ -189,7 +189,8 @@ def new_plan(
         write_atomically(copy, public.copy)
     write_atomically(target.output, agreed.to_toml().encode())
     stdout.say(agreed.explain())
-    for name in number_columns(agreed, columns.public):
+    sent = columns.public if public.copy is None else copy
+    for name in number_columns(agreed, sent):
         warn(
             f"{name!r} has another whole number in every public row. If these are numbers of rows or persons, nothing "
             f"can be learned from them: leave it out with --ignore {name}."
@@ -199,7 +200,6 @@ def new_plan(
             f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows, "
             f"persons or days, nothing can be learned from it: leave it out with --ignore {name}."
         )
-    sent = columns.public if public.copy is None else copy
     stdout.print(f"\nWritten to {target.output}. Send it with {sent} to every party and to the server.", markup=False)
 
 

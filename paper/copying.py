@@ -87,6 +87,7 @@ def vote_area(data: Dataset, parties: list[Party], fedkt: FedKT, seed: int) -> f
     known = fedkt.voting.label(fedkt, server, fedkt.student_answers(server, bundles)).distributions
     if known is None:
         return None
+    assert data.y_public is not None
     spoken = known.max(axis=1) > 0
     shares = normalise_rows(known[spoken])
     quality = measure_quality(data.y_public[spoken], winners(shares, server.rng(0)), data.classes, shares)

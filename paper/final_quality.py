@@ -102,9 +102,9 @@ def privacy(data: Dataset, family: str, voting: str, epsilon: float | None) -> d
         return {}
     level: dict[str, Any] = {
         **{"level": "L2", "subsets": SUBSETS, "partitions": 1},
-        "queries": min(QUERIES, len(data.y_public)),
+        "queries": min(QUERIES, len(data.X_public)),
     }
-    figures = {"public_rows": len(data.y_public), "classes": len(data.classes), "parties": 1}
+    figures = {"public_rows": len(data.X_public), "classes": len(data.classes), "parties": 1}
     noise = noise_for_epsilon(
         FedKT(family, voting=voting, **level), "gaussian", epsilon=epsilon, delta=DELTA, **figures
     )

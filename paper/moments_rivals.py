@@ -134,6 +134,7 @@ def quality_of(data: Dataset, probabilities: Any) -> Any:
 def fisher(data: Dataset, parties: Sequence[Party], seed: int) -> dict[str, Any]:
     """Figures of FedFisher, and the bytes that the parties send."""
     assert data.image is not None
+    assert data.y_public is not None
     probabilities, sent = fisher_probabilities(
         [(party.X, party.y) for party in parties],
         labelled=(data.X_public[:500], data.y_public[:500]),

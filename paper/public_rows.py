@@ -93,7 +93,8 @@ def raw_dataset(name: str, seed: int, data_dir: Path | None) -> Raw:
         rows = split_rows_within(sites, seed=seed, held_out=HELD_OUT)
         return Raw(replace(table, columns=columns), "num", ILL, rows, CATEGORICAL, sites)
     data = load(name, seed=seed, data_dir=data_dir)
-    parts = (len(data.y), len(data.y_public), len(data.y_test))
+    assert data.y_public is not None
+    parts = (len(data.y), len(data.X_public), len(data.y_test))
     X = np.concatenate([data.X, data.X_public, data.X_test]).astype(np.float64)
     labels = np.array(data.classes)[np.concatenate([data.y, data.y_public, data.y_test])]
     columns = {f"f{place + 1}": X[:, place] for place in range(X.shape[1])}

@@ -24,6 +24,7 @@ MADE_UP_SHARES = (0.70, 0.20, 0.07, 0.03)
 def real_table(name: str, data_dir: Path | None, seed: int) -> Dataset:
     """A dataset of fedkt's, some of its rows."""
     data = load(name, seed=seed, data_dir=data_dir)
+    assert data.y_public is not None
     rng = np.random.default_rng([seed, 19])
     own, public, test = (
         np.sort(rng.permutation(len(y))[:most])

@@ -83,7 +83,7 @@ def test_help_comes_in_panels_and_without_the_flags_of_before(verb):
     shown = fedkt(*verb, "--help").stdout
     found = [panel for panel in re.findall(r"╭─ (.+?) ─+╮", shown) if panel != "Arguments"]
     wanted = [each for each in PANELS if verb[0] != "plan" or not each.startswith("Rounds")]
-    assert found == [*wanted, *([FILE] if verb[0] == "plan" else [])]
+    assert found == [*wanted, FILE]
     assert "--noise" in shown
     assert not words(shown) & {"--mechanism", "--gamma", "--sigma", "--theta", "--threshold", "--sigma-test"}
 

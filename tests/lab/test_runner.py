@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedkt.data import load
+from fedkt.data import DATASETS
+from fedkt.data.digits import load_digits
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.lab.results import summarise
 from fedkt.lab.runner import run
@@ -118,9 +119,9 @@ def test_subsets_are_no_part_of_a_method_that_has_none():
     )
 
 
-def odd_or_even(name, **settings):
+def odd_or_even(**settings):
     """The digits as two classes, of which the price of a vote depends on the number of voters."""
-    data = load(name, **settings)
+    data = load_digits(**settings)
     labels = {each: getattr(data, each) % 2 for each in ("y", "y_public", "y_test")}
     return replace(data, classes=("even", "odd"), **labels)
 
@@ -133,7 +134,7 @@ def odd_or_even(name, **settings):
     ],
 )
 def test_an_epsilon_is_kept_among_as_many_voters_as_there_are(monkeypatch, level, release):
-    monkeypatch.setattr("fedkt.lab.runner.load", odd_or_even)
+    monkeypatch.setitem(DATASETS, "digits", replace(DATASETS["digits"], loader=odd_or_even))
     private = {"algorithm": "fedkt", "level": level, "epsilon": 2.0, "queries": 10}
     report = run(replace(QUICK, parties=7, partitions=3, subsets=4, **private))
     sigma = report.privacy_statement["scale"]["sigma"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from fedkt.algorithms import (
     auto,
@@ -33,6 +36,9 @@ from fedkt.algorithms.pfnm import PFNM
 from fedkt.algorithms.scaffold import Scaffold
 from fedkt.algorithms.solo import Solo
 from fedkt.algorithms.voting import VOTINGS, Voting, algorithm_name
+from fedkt.errors import ConfigurationError
+from fedkt.federation import Algorithm
+from fedkt.system.plug_ins import add_plug_ins, why_left_out
 
 
 def card_for(voting: Voting) -> Card:
@@ -72,6 +78,42 @@ ALGORITHMS: dict[str, Card] = {
     )
 }
 
+
+def known_algorithms() -> dict[str, Card]:
+    """The catalogue with the algorithms of installed plug-ins."""
+    return add_plug_ins(ALGORITHMS, "fedkt.algorithms", card_of_found)
+
+
+def known_algorithm(name: str) -> Card:
+    """The card of this name, or a refusal with the known ones."""
+    known = known_algorithms()
+    if name not in known:
+        raise ConfigurationError(
+            f"There is no algorithm {name!r}. Choose one of: {', '.join(known)}."
+            f"{why_left_out('fedkt.algorithms', name)}"
+        )
+    return known[name]
+
+
+def card_of_found(found: Any, name: str) -> Card:
+    """The card of what others wrote: a card, or a class whose docstring says the rest."""
+    if isinstance(found, Card):
+        if found.name != name:
+            raise ValueError(f"its card calls it {found.name!r}, its entry {name!r}; give both one name")
+        # What is compared where nobody says does not hang on what is installed.
+        return replace(found, compared_at=())
+    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+        raise TypeError(f"an algorithm is a Card, or a class derived from fedkt.Algorithm, got {str(found)[:80]}")
+    if inspect.isabstract(found):
+        raise TypeError(f"{found.__name__} lacks {', '.join(sorted(found.__abstractmethods__))}")
+    first = next(iter(inspect.signature(found).parameters.values()), None)
+    if first is None or first.kind is first.KEYWORD_ONLY:
+        raise TypeError(f"{found.__name__} has to take the model as the first argument of its constructor")
+    about = (inspect.getdoc(found) or "").partition("\n")[0] or "an algorithm of the user's own"
+    # What it sends is measured (--bytes); a formula is a matter of a card.
+    return Card(name, name, about, found, colour="")
+
+
 __all__ = [
     "ALGORITHMS",
     "PATE",
@@ -88,4 +130,6 @@ __all__ = [
     "Scaffold",
     "SoftPATE",
     "Solo",
+    "known_algorithm",
+    "known_algorithms",
 ]

@@ -73,6 +73,8 @@ class Card:
     """From epsilon, delta and classes: the smallest noise of its own that keeps ε; None for the noise of votes."""
     party_models: bool = False
     """Whether a party may bring a model of its own."""
+    file: str = ""
+    """The SHA-256 of the file of the user's own that it was read from; empty where it was installed."""
 
     @cached_property
     def takes(self) -> frozenset[str]:
@@ -94,8 +96,8 @@ class Card:
     @property
     def citation(self) -> str:
         """Whose method it is: the paragraph with a year in the docstring of its file; empty where it is nobody's."""
-        module = sys.modules[inspect.unwrap(getattr(self.make, "func", self.make)).__module__]
-        for paragraph in (module.__doc__ or "").split("\n\n"):
+        module = sys.modules.get(inspect.unwrap(getattr(self.make, "func", self.make)).__module__)
+        for paragraph in (getattr(module, "__doc__", None) or "").split("\n\n"):
             if YEAR.search(paragraph):
                 return " ".join(paragraph.split())
         return ""

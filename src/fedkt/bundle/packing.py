@@ -7,7 +7,8 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from fedkt.bundle.arrays import array_members
@@ -30,12 +31,14 @@ def pack(
     n_features: int | None = None,
     key: SigningKey | None = None,
     claim: Claim | None = None,
+    packages: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """The bundle as bytes, the same bytes for the same bundle, signed if a key is given.
 
     `claim` is what the noise promises; without it the bundle's own, which it has where it was received with one.
     Models that are not ONNX yet are converted and must label every one of `check_rows` as before. A bundle
-    of arrays only needs no such rows: `n_features` says how many columns the agreed rows have.
+    of arrays only needs no such rows: `n_features` says how many columns the agreed rows have. `packages` are the
+    versions of the plug-ins that took part.
     """
     graphs, width = _graphs(bundle, check_rows, n_features)
     files = [
@@ -44,7 +47,7 @@ def pack(
     ]
     arrays = array_members(bundle.arrays, bundle.sender)
     entries = [entry for entry, _ in arrays]
-    text = _manifest_text(bundle, width, files, entries, claim if claim is not None else bundle.claim)
+    text = _manifest_text(bundle, width, files, entries, claim if claim is not None else bundle.claim, packages)
     members = [(MANIFEST, text)]
     if key is not None:
         members.append((SIGNATURE, key.sign(text)))
@@ -75,7 +78,12 @@ def _graphs(bundle: Bundle, check_rows: ArrayLike | None, n_features: int | None
 
 
 def _manifest_text(
-    bundle: Bundle, width: int, files: Sequence[FileEntry], arrays: Sequence[ArrayEntry], claim: Claim | None
+    bundle: Bundle,
+    width: int,
+    files: Sequence[FileEntry],
+    arrays: Sequence[ArrayEntry],
+    claim: Claim | None,
+    packages: Mapping[str, str],
 ) -> bytes:
     """What the bundle is, as JSON in one form only."""
     try:
@@ -86,7 +94,7 @@ def _manifest_text(
             plan=bundle.plan,
             classes=tuple(bundle.classes),
             n_features=width,
-            versions=versions(),
+            versions=versions() | dict(packages),
             files=tuple(files),
             arrays=tuple(arrays),
             claim=claim,

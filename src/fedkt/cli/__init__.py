@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import typer
 
@@ -20,15 +21,17 @@ from fedkt.cli import (
     keys,
     party,
     plan,
+    plug_ins,
     predict,
     privacy,
     public,
     server,
     simulate,
 )
-from fedkt.cli.output import complain, print_json
+from fedkt.cli.output import complain, print_json, warn
 from fedkt.cli.panels import name_catalogues
 from fedkt.errors import ConfigurationError, FedKTError
+from fedkt.system.plug_ins import PlugInWarning
 
 app = typer.Typer(
     name="fedkt",
@@ -49,6 +52,7 @@ app.command(rich_help_panel=TRY)(demo.demo)
 app.command(rich_help_panel=TRY)(simulate.simulate)
 app.command(rich_help_panel=TRY)(compare.compare)
 app.command(rich_help_panel=TRY)(datasets.datasets)
+app.command(rich_help_panel=TRY)(plug_ins.plug_ins)
 app.add_typer(public.app, name="public", rich_help_panel=LIVE)
 app.add_typer(plan.app, name="plan", rich_help_panel=LIVE)
 app.add_typer(keys.app, name="keys", rich_help_panel=LIVE)
@@ -98,6 +102,7 @@ def main(command: Callable[[], object] = app) -> None:
     """
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
+    others, warnings.showwarning = warnings.showwarning, show_warning
     try:
         command()
     except FedKTError as error:
@@ -109,6 +114,23 @@ def main(command: Callable[[], object] = app) -> None:
     except OSError as error:
         words = f"{error.strerror or error}: {final_path(str(error.filename))}" if error.filename else str(error)
         give_up(words, kind="OSError")
+    finally:
+        warnings.showwarning = others
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A plug-in that is left out as a sentence; any other warning as Python has it."""
+    if issubclass(category, PlugInWarning):
+        warn(str(message))
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="", file=file or sys.stderr)
 
 
 def give_up(message: str, *, kind: str, code: int = 1) -> NoReturn:

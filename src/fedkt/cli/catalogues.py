@@ -11,7 +11,8 @@ from fedkt.data.partition import PARTITIONERS
 from fedkt.models.catalogue import MODELS
 from fedkt.plan.methods import method_choices
 from fedkt.privacy.ledger import LEVELS
-from fedkt.privacy.mechanisms import NOISES, parameters
+from fedkt.privacy.mechanisms import NOISES
+from fedkt.system.plug_ins import names
 
 
 def names_in_words(what: str, setting: str | None = None) -> str:
@@ -46,14 +47,19 @@ def by_level(usual: Callable[[str], str]) -> str:
     return "; ".join([usual(first), *(f"at {' and '.join(each)} {what}" for what, each in levels.items())])
 
 
+def noise_word(name: str) -> str:
+    """How one of fedkt's own noises is written."""
+    return f"{name}:{','.join(each.upper() for each in NOISES[name].parameters())}"
+
+
 LISTS: dict[str, Callable[[], str]] = {
-    "algorithms": lambda: either(ALGORITHMS),
+    "algorithms": lambda: either(names("fedkt.algorithms", ALGORITHMS)),
     "algorithm": lambda: by_level(usual_algorithm),
     "compared": lambda: by_level(usual_algorithms),
-    "datasets": lambda: either(DATASETS),
-    "models": lambda: either(MODELS),
-    "noises": lambda: either(NOISES),
-    "noise": lambda: either(f"{name}:{','.join(parameters(name)).upper()}" for name in NOISES),
+    "datasets": lambda: either(names("fedkt.datasets", DATASETS)),
+    "models": lambda: either(names("fedkt.models", MODELS)),
+    "noises": lambda: either(names("fedkt.noises", NOISES)),
+    "noise": lambda: either(names("fedkt.noises", map(noise_word, NOISES))),
     "partitions": lambda: either(PARTITIONERS),
     "votings": lambda: ". ".join(f"{name}: {choice}" for name, choice in method_choices().items()),
 }

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.groups import DataOptions, OutputOptions, RunOptions
+from fedkt.cli.own_table import TableOptions
 from fedkt.cli.panels import FEDERATION, OUTPUT, with_groups
 from fedkt.errors import ConfigurationError
 
@@ -35,7 +37,11 @@ class ComparisonFiles:
 
 
 Algorithms = Annotated[
-    str | None, typer.Option(help="With commas: {algorithms}. Default: {compared}.", rich_help_panel=FEDERATION)
+    str | None,
+    typer.Option(
+        help="With commas: {algorithms}, or a class in a file of your own, mine.py:Mine. Default: {compared}.",
+        rich_help_panel=FEDERATION,
+    ),
 ]
 Votings = Annotated[
     str | None,
@@ -54,6 +60,7 @@ Seeds = Annotated[
 def compare(
     dataset: options.Dataset,
     data: DataOptions,
+    table: TableOptions,
     algorithms: Algorithms = None,
     voting: Votings = None,
     *,
@@ -61,6 +68,7 @@ def compare(
     seeds: Seeds = "5",
     files: ComparisonFiles,
     output: OutputOptions,
+    file: FileOptions,
 ) -> None:
     """Compare algorithms on the same splits and parties.
 
@@ -74,13 +82,15 @@ def compare(
 
       fedkt compare svhn --algorithms fedkt-prox,fedavg,fedprox --rounds 50 --results svhn-rounds.jsonl
 
+      fedkt compare patients.csv --label ill --party-column hospital --seeds 5 --results patients.jsonl
+
       fedkt compare digits --model mlp --algorithms fedkt,fedavg --rounds 10 --bytes --curve curve.svg
     """
     from fedkt.cli.runs import algorithms_with, chosen_among, settings_of
     from fedkt.cli.tables import write_curve, write_report
     from fedkt.lab.curves import check_curve
 
-    values = settings_of(dataset, data, run)
+    values = settings_of(dataset, data, table, file, run)
     names = algorithms_with(algorithms, voting, level=run.privacy.level, chosen=chosen_among(values))
     settings = settings_to_compare(values, names, seeds_in(seeds))
     if not settings:
@@ -90,7 +100,7 @@ def compare(
     reports, unfit = run_settings(settings, data_dir=data.data_dir, results=files.results, output=output)
     if not reports:
         raise ConfigurationError(" ".join(unfit.values()))
-    print_comparison(dataset, reports, unfit, as_json=output.as_json)
+    print_comparison(settings[0].dataset, reports, unfit, as_json=output.as_json)
     page = options.report_path(output.report, as_json=output.as_json)
     write_report(page, settings[0], reports, data_dir=data.data_dir, quiet=output.as_json)
     write_curve(files.curve, reports, quiet=output.as_json)
@@ -98,13 +108,13 @@ def compare(
 
 def settings_to_compare(values: dict[str, Any], algorithms: Sequence[str], seeds: Sequence[int]) -> list[Setting]:
     """Every algorithm with every seed; methods of one round stand beside those of many."""
-    from fedkt.algorithms import ALGORITHMS
+    from fedkt.algorithms import known_algorithm
     from fedkt.lab.setting import Setting
 
     settings = []
     for seed in dict.fromkeys(seeds):
         for name in algorithms:
-            one_round = {"rounds": None} if name in ALGORITHMS and ALGORITHMS[name].one_shot else {}
+            one_round = {"rounds": None} if known_algorithm(name).one_shot else {}
             own = {"soft_final": True, **values, **one_round, "algorithm": name, "seed": seed}
             settings.append(Setting(**own).with_defaults())
     return settings

@@ -15,7 +15,12 @@ from fedkt.cli.panels import FEDERATION, PRIVACY
 from fedkt.errors import ConfigurationError
 
 Dataset = Annotated[
-    str, typer.Argument(help="What to run on: {datasets}. `fedkt datasets` tells about them.", metavar="DATASET")
+    str,
+    typer.Argument(
+        help="What to run on: {datasets} (`fedkt datasets` tells about them), or the path of a table or a folder of "
+        "images of your own.",
+        metavar="DATASET",
+    ),
 ]
 Seed = Annotated[
     int, typer.Option(min=0, metavar="N", help="Decides split, parties and training.", rich_help_panel=FEDERATION)

@@ -12,7 +12,10 @@ from fedkt.cli.panels import values_of
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.cli.groups import DataOptions, NoiseOptions, PrivacyOptions, RunOptions
+    from fedkt.cli.file_options import FileOptions
+    from fedkt.cli.groups import DataOptions, NoiseOptions, PartyOptions, PrivacyOptions, RunOptions
+    from fedkt.cli.own_table import TableOptions
+    from fedkt.data.own import OwnTable
     from fedkt.lab.setting import Setting
 
 
@@ -25,7 +28,7 @@ def noise_choice(
     and sums that are released themselves.
     """
     from fedkt.cli.privacy.words import mechanism_of
-    from fedkt.privacy.mechanisms import COUNTS, NOISES, parameters, parse_noise
+    from fedkt.privacy.mechanisms import COUNTS, known_noises, parameters, parse_noise
 
     mechanism, scale = options.former.mechanism, options.former.values()
     if options.noise is None:
@@ -35,10 +38,10 @@ def noise_choice(
         raise ConfigurationError(
             f"--noise {options.noise} names the noise and its scale: leave {flags_of(former)} out."
         )
-    if calibrated and options.noise in (NOISES | COUNTS if counts else NOISES):
+    if calibrated and options.noise in (known_noises() | COUNTS if counts else known_noises()):
         return options.noise, ()
     noise = parse_noise(options.noise, counts=counts)
-    scale_names = dict.fromkeys(name for each in NOISES for name in parameters(each))
+    scale_names = dict.fromkeys(name for each in known_noises() for name in parameters(each))
     # In the order of the flags, in which plans and stored results have them.
     return noise.name, tuple((name, noise.scale[name]) for name in scale_names if name in noise.scale)
 
@@ -76,11 +79,14 @@ def algorithm_of_voting(voting: str) -> str:
 
 
 def full_name(algorithm: str) -> str:
-    """An algorithm's name in the catalogue: one of FedKT's may be called auto for fedkt-auto."""
-    from fedkt.algorithms import ALGORITHMS
+    """An algorithm's name in the catalogue: one of FedKT's may be called auto for fedkt-auto, one's own is read."""
+    from fedkt.algorithms import known_algorithms
+    from fedkt.lab.own_algorithm import is_own, own_algorithm
 
-    long = f"fedkt-{algorithm}"
-    return long if algorithm not in ALGORITHMS and long in ALGORITHMS else algorithm
+    if is_own(algorithm):
+        return own_algorithm(algorithm)
+    long, known = f"fedkt-{algorithm}", known_algorithms()
+    return long if algorithm not in known and long in known else algorithm
 
 
 def algorithms_with(
@@ -89,9 +95,16 @@ def algorithms_with(
     """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
     from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name
     from fedkt.cli.catalogues import usual_algorithms
+    from fedkt.lab.own_algorithm import is_own
 
     compared = usual_algorithms(level, chosen) if algorithms is None else algorithms
-    names = tuple(map(full_name, options.names(compared)))
+    words = tuple(dict.fromkeys(options.names(compared)))
+    names = tuple(map(full_name, words))
+    own = [name for name, word in zip(names, words, strict=True) if is_own(word)]
+    if len(set(own)) < len(own):
+        raise ConfigurationError(
+            f"Two files have an algorithm {own[0]}: results could not tell them apart. Rename one."
+        )
     if votings is None:
         return tuple(dict.fromkeys(names))
     plain = algorithm_name(Consistent)
@@ -103,12 +116,18 @@ def algorithms_with(
     return tuple(dict.fromkeys(each for name in names for each in (choices if name in placeholders else [name])))
 
 
-def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, Any]:
+def settings_of(
+    dataset: str, data: DataOptions, table: TableOptions, file: FileOptions, run: RunOptions
+) -> dict[str, Any]:
     """The fields of a setting that the options of a verb give."""
+    from fedkt.cli.own_table import own_table
     from fedkt.lab.setting import Setting
 
     values = values_of(data, run)
-    values["dataset"] = with_extra_part(dataset) if data.extra else dataset
+    own = own_table(dataset, table, file.format())
+    check_partition(run.parties, own)
+    name = dataset if own is None else own.name
+    values |= {"dataset": with_extra_part(name) if data.extra else name, "own": own}
     calibrated = run.privacy.epsilon is not None
     values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=calibrated, counts=True)
     values["party_models"] = options.names(run.families.party_models)
@@ -118,12 +137,25 @@ def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, A
     return {name: value for name, value in values.items() if name in field_names and value is not None}
 
 
+def check_partition(parties: PartyOptions, own: OwnTable | None) -> None:
+    """Refuse a partition of rows whose parties a column names, and a column that is not named."""
+    if own is None:
+        return
+    if own.party_column is not None and parties.partition not in (None, "column"):
+        raise ConfigurationError(
+            f"--party-column {own.party_column} says who holds a row, and --partition {parties.partition} deals rows "
+            f"out. Leave one of them out; --ignore {own.party_column} keeps the column from the models."
+        )
+    if own.party_column is None and parties.partition == "column":
+        raise ConfigurationError(f"Which column of {own.name} names the parties? Pass --party-column.")
+
+
 def with_extra_part(dataset: str) -> str:
     """The dataset that also has the extra part of this one."""
-    from fedkt.data import DATASETS
+    from fedkt.data import known_datasets
 
     name = f"{dataset}-extra"
-    if name not in DATASETS:
+    if name not in known_datasets():
         raise ConfigurationError(f"Dataset {dataset!r} has no extra part; svhn has. Leave --extra out.")
     return name
 
@@ -145,18 +177,19 @@ def check_used(values: Mapping[str, Any], setting: Setting) -> None:
 
 def idle_settings(setting: Setting) -> list[str]:
     """The fields of a setting that nothing in it looks at: neither its algorithm, nor its models, nor its partition."""
-    from fedkt.algorithms import ALGORITHMS
+    from fedkt.algorithms import known_algorithms
     from fedkt.data.partition import PARTITIONERS
-    from fedkt.models.catalogue import MODELS, trained_for
+    from fedkt.models.catalogue import known_models, trained_for
 
     assert setting.partition is not None
-    takes = ALGORITHMS[setting.algorithm].takes
+    cards = known_algorithms()
+    takes = cards[setting.algorithm].takes
     _, *of_training = signature(trained_for).parameters
     of_networks = [name for name in of_training if name not in takes]
-    of_others = {name for card in ALGORITHMS.values() for name in card.takes} - takes - set(of_networks)
+    of_others = {name for card in cards.values() for name in card.takes} - takes - set(of_networks)
     idle = [each.name for each in fields(setting) if each.name in of_others]
     families = {setting.model, setting.teacher, setting.student, setting.final, *setting.party_models}
-    if not any(family.network for name, family in MODELS.items() if name in families):
+    if not any(family.network for name, family in known_models().items() if name in families):
         idle += of_networks
     if "beta" not in signature(PARTITIONERS[setting.partition]).parameters:
         idle.append("beta")

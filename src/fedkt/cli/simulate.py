@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.groups import DataOptions, OutputOptions, RunOptions
+from fedkt.cli.own_table import TableOptions
 from fedkt.cli.panels import FEDERATION, with_groups
 from fedkt.errors import ConfigurationError
 
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 def simulate(
     dataset: options.Dataset,
     data: DataOptions,
+    table: TableOptions,
     algorithm: Annotated[
         str | None,
         typer.Option(
-            help="{algorithms}. Default: {algorithm}; votes where a family or the shape of a vote is chosen.",
+            help="{algorithms}, or a class in a file of your own, mine.py:Mine. Default: {algorithm}; votes where a "
+            "family or the shape of a vote is chosen.",
             rich_help_panel=FEDERATION,
         ),
     ] = None,
@@ -32,6 +36,7 @@ def simulate(
     seed: options.Seed = 0,
     diagnostic: options.Diagnostic = False,
     output: OutputOptions,
+    file: FileOptions,
 ) -> None:
     """Run one algorithm with all parties on this machine.
 
@@ -45,7 +50,11 @@ def simulate(
 
       fedkt simulate mnist --model mlp --epochs 10 --jobs 2
 
+      fedkt simulate digits --algorithm mine.py:Mine
+
       fedkt simulate adult --level L1 --noise laplace:0.04 --queries 81
+
+      fedkt simulate patients.csv --label ill --party-column hospital --public-file public.csv
 
       fedkt simulate adult --level L2 --parties 20 --epsilon 1
 
@@ -57,14 +66,14 @@ def simulate(
     from fedkt.lab.runner import run as run_setting
     from fedkt.lab.setting import Setting
 
-    values = settings_of(dataset, data, run)
+    values = settings_of(dataset, data, table, file, run)
     name = algorithm_with(algorithm, voting, level=run.privacy.level, chosen=chosen_among(values))
     values |= {"algorithm": name, "seed": seed}
     setting = Setting(**{"soft_final": True, **values}).with_defaults()
     check_used(values, setting)
     if diagnostic:
         check_diagnostic(setting)
-    with progress_bar(f"{setting.algorithm} on {dataset}", quiet=output.as_json) as bar:
+    with progress_bar(f"{setting.algorithm} on {setting.dataset}", quiet=output.as_json) as bar:
         result = run_setting(
             setting,
             jobs=options.cores(output.jobs),
@@ -85,11 +94,11 @@ def simulate(
 
 def check_diagnostic(setting: Setting) -> None:
     """Refuse a data-dependent ε where there is none: it is of FedKT's plain votes, under a noise that is given."""
-    from fedkt.privacy.mechanisms import NOISES
+    from fedkt.privacy.mechanisms import known_noises
 
-    able = [name for name, noise in NOISES.items() if noise.diagnosis is not None]
+    able = [name for name, noise in known_noises().items() if noise.diagnosis is not None]
     # An unknown noise is refused in the words of those that know them.
-    noise = setting.scale and (setting.mechanism in able or setting.mechanism not in NOISES)
+    noise = setting.scale and (setting.mechanism in able or setting.mechanism not in known_noises())
     if setting.algorithm != "fedkt" or setting.level == "L0" or not noise:
         raise ConfigurationError(
             "--diagnostic is for the votes of fedkt, and needs --level L1 or L2 with a given noise, for instance "

@@ -9,7 +9,6 @@ from pathlib import Path
 from fedkt.cli.grids import print_below, print_grid
 from fedkt.cli.output import stderr, stdout
 from fedkt.cli.quality import print_verdict
-from fedkt.data import load
 from fedkt.federation import Outcome
 from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.grid import Grid
@@ -27,7 +26,7 @@ from fedkt.lab.quality_summary import (
 from fedkt.lab.quality_tables import calibration_grid, class_grid, confusion_grid, figures_grid
 from fedkt.lab.results import by_algorithm, summarise
 from fedkt.lab.runner import data_dependent, draw_parties
-from fedkt.lab.setting import Setting
+from fedkt.lab.setting import Setting, dataset_of
 from fedkt.lab.tables import reach_table, traffic_table
 from fedkt.lab.traffic import model_bytes
 from fedkt.lab.words import distinct, human_bytes, points, points_with_spread
@@ -184,7 +183,7 @@ def write_report(
         return
     bubbles = None
     if not protects_parties(setting.level):
-        data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
+        data = dataset_of(setting).loader(seed=setting.seed, data_dir=data_dir)
         bubbles = partition_bubbles(draw_parties(setting, data), data.y, data.classes).svg()
     write_page(path, reports, title=f"fedkt on {setting.dataset}", partition_svg=bubbles)
     if not quiet:

@@ -27,6 +27,7 @@ from fedkt.data.partition import (
 from fedkt.data.sources import FILES
 from fedkt.data.svhn import load_svhn, load_svhn_extra
 from fedkt.errors import ConfigurationError
+from fedkt.system.plug_ins import add_plug_ins, why_left_out
 
 __all__ = [
     "DATASETS",
@@ -39,6 +40,8 @@ __all__ = [
     "by_dirichlet",
     "evenly",
     "find_file",
+    "known_dataset",
+    "known_datasets",
     "load",
     "partition",
 ]
@@ -81,11 +84,33 @@ DATASETS: dict[str, KnownDataset] = {
         "balanced",
     ),
 }
-"""Every dataset by its name on the command line."""
+"""Every dataset by its name on the command line; `known_datasets` has those of plug-ins too."""
+
+
+def known_datasets() -> dict[str, KnownDataset]:
+    """The catalogue with the datasets of installed plug-ins."""
+    return add_plug_ins(DATASETS, "fedkt.datasets", read_plug_in)
+
+
+def read_plug_in(found: object, name: str) -> KnownDataset:
+    """What a plug-in holds, as an entry of the catalogue."""
+    if not isinstance(found, KnownDataset):
+        raise TypeError(f"a dataset is a fedkt.data.KnownDataset, got {str(found)[:80]}")
+    if found.partition not in PARTITIONERS:
+        raise ValueError(f"there is no partition {found.partition!r}; there are {', '.join(PARTITIONERS)}")
+    return found
+
+
+def known_dataset(name: str) -> KnownDataset:
+    """The dataset of this name, or a refusal with the known ones."""
+    known = known_datasets()
+    if name not in known:
+        raise ConfigurationError(
+            f"There is no dataset {name!r}. Choose one of: {', '.join(known)}.{why_left_out('fedkt.datasets', name)}"
+        )
+    return known[name]
 
 
 def load(name: str, *, seed: int, data_dir: str | Path | None = None, progress: Progress | None = None) -> Dataset:
     """The dataset called `name`, split into parties', public and test rows by `seed`."""
-    if name not in DATASETS:
-        raise ConfigurationError(f"Unknown dataset {name!r}. Choose one of: {', '.join(DATASETS)}.")
-    return DATASETS[name].loader(seed=seed, data_dir=data_dir, progress=progress)
+    return known_dataset(name).loader(seed=seed, data_dir=data_dir, progress=progress)

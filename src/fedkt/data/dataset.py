@@ -26,8 +26,8 @@ class Dataset:
     """The index into `classes` of each of the parties' rows."""
     X_public: NDArray[np.float32]
     """Rows that everybody may see, without labels."""
-    y_public: NDArray[np.int64]
-    """True classes of the public rows: only to measure how good the labels of a simulation are."""
+    y_public: NDArray[np.int64] | None
+    """True classes of the public rows: only to measure how good the labels of a simulation are; None if not known."""
     X_test: NDArray[np.float32]
     y_test: NDArray[np.int64]
     classes: tuple[str | int, ...]
@@ -38,15 +38,17 @@ class Dataset:
     feature_names: tuple[str, ...]
     image: tuple[int, int, int] | None = None
     """Height, width and channels, where every row is an image's pixels in this order; None for tables."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the rows, in sentences."""
 
 
 def with_fewer_public(data: Dataset, share: float, *, seed: int) -> Dataset:
     """The dataset with this share of its public rows, drawn at random: a smaller share is part of a larger one."""
     if share == 1:
         return data
-    order = np.random.default_rng([seed, PUBLIC_STREAM]).permutation(len(data.y_public))
+    order = np.random.default_rng([seed, PUBLIC_STREAM]).permutation(len(data.X_public))
     rows = np.sort(order[: max(1, round(share * len(order)))])
-    return replace(data, X_public=data.X_public[rows], y_public=data.y_public[rows])
+    return replace(data, X_public=data.X_public[rows], y_public=None if data.y_public is None else data.y_public[rows])
 
 
 def with_skewed_public(data: Dataset, beta: float | None, *, seed: int) -> Dataset:
@@ -56,19 +58,24 @@ def with_skewed_public(data: Dataset, beta: float | None, *, seed: int) -> Datas
     """
     if beta is None:
         return data
+    if data.y_public is None:
+        raise ConfigurationError(
+            "The class shares of the public rows cannot be drawn (--public-beta): these public rows have no labels."
+        )
+    labels = data.y_public
     rng = np.random.default_rng([seed, PUBLIC_STREAM, 1])
-    counts = np.bincount(data.y_public, minlength=len(data.classes))
+    counts = np.bincount(labels, minlength=len(data.classes))
     shares = rng.dirichlet(np.full(len(counts), beta))
     # A class that runs out is drawn again and again: as many rows as before, with exactly these shares.
     shares = np.where(counts > 0, shares, 0.0)
-    numbers = rng.multinomial(len(data.y_public), shares / shares.sum())
+    numbers = rng.multinomial(len(labels), shares / shares.sum())
     by_class = [
-        rng.choice(np.flatnonzero(data.y_public == label), number, replace=bool(number > counts[label]))
+        rng.choice(np.flatnonzero(labels == label), number, replace=bool(number > counts[label]))
         for label, number in enumerate(numbers)
         if number
     ]
     rows = rng.permutation(np.concatenate(by_class))
-    return replace(data, X_public=data.X_public[rows], y_public=data.y_public[rows])
+    return replace(data, X_public=data.X_public[rows], y_public=labels[rows])
 
 
 @dataclass(frozen=True)

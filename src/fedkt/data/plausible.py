@@ -29,6 +29,8 @@ SMALL = 30.0
 """Or where both its median and its spread are so many times smaller than those of the public rows."""
 MANY = 50
 """Of so many public rows whole numbers that all differ look like numbers of rows; of fewer only if none is left out."""
+OF_THEIR_OWN = 0.5
+"""A category with more different values than this part of the public rows likely names rows."""
 QUARTILES = 1.349
 """The distance between the quartiles of a normal distribution, in standard deviations."""
 SHOWN = 5
@@ -129,6 +131,13 @@ def row_names(schema: Schema, public: Table) -> Iterator[str]:
                 continue
             if count >= MANY or np.ptp(numbers) == count - 1:
                 yield column.name
+
+
+def row_texts(schema: Schema, n_rows: int) -> Iterator[str]:
+    """The categories of public rows that seem to name rows: most rows have one of their own."""
+    for column in schema.columns:
+        if len(column.categories) > max(FEW, OF_THEIR_OWN * n_rows):
+            yield column.name
 
 
 def exact_numbers(column: Column, table: Table, schema: Schema) -> NDArray[np.float64]:

@@ -30,6 +30,7 @@ from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
 from fedkt.models.reading import has_scores
 from fedkt.privacy import Noise
 from fedkt.report import Report, build_report, promise_of, qualities, run_log, with_quality
+from fedkt.system.plug_ins import packages_of
 
 
 def _final_has_probabilities(self: FedKTClassifier) -> bool:
@@ -176,6 +177,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             notes=(*notes, *warnings),
             alarms=alarms,
             processes=self.n_jobs or 1,
+            packages=packages_of("fedkt.models", self.estimator, self.teacher, self.student, self.final),
             dataset="rows given to fit",
             algorithm=algorithm.name,
             model=type(algorithm.model).__name__,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedkt.algorithms import ALGORITHMS
+from fedkt.algorithms import known_algorithm
 from fedkt.errors import ConfigurationError
 from fedkt.lab.names import colour_of, marker_of, name_of
 from fedkt.lab.svg import GRID, WIDTH, Picture, drawing, picture_kind, shorten
@@ -39,7 +39,7 @@ def accuracy_curves(reports: Sequence[Report]) -> Picture:
 def check_curve(path: Path, settings: Sequence[Setting]) -> None:
     """Refuse, before anything is run, a picture that could not be drawn afterwards."""
     picture_kind(path)
-    if not any((each.rounds or ALGORITHMS[each.algorithm].default_rounds) > 1 for each in settings):
+    if not any((each.rounds or known_algorithm(each.algorithm).default_rounds) > 1 for each in settings):
         raise ConfigurationError(NO_ROUNDS)
     with drawing():
         pass  # says so where matplotlib is missing

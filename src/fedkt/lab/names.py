@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedkt.algorithms import ALGORITHMS
+from fedkt.algorithms import known_algorithms
 from fedkt.algorithms.card import BOTH_WAYS, Card
 from fedkt.federation import Algorithm
 from fedkt.lab.svg import GREEN, PALETTE, PURPLE, RED, SKY
@@ -13,7 +13,9 @@ from fedkt.lab.svg import GREEN, PALETTE, PURPLE, RED, SKY
 def card_of(algorithm: str) -> Card:
     """The algorithm's card; what is not in the catalogue is taken to send a model of some size both ways."""
     name = algorithm.partition(" ")[0]
-    return ALGORITHMS.get(name) or Card(name, name, "", Algorithm, traffic=replace(BOTH_WAYS, broadcasts=None))
+    return known_algorithms().get(name) or Card(
+        name, name, "", Algorithm, traffic=replace(BOTH_WAYS, broadcasts=None), colour=""
+    )
 
 
 def name_of(algorithm: str) -> str:
@@ -28,9 +30,9 @@ def rival_of(algorithm: str) -> str:
 
 
 def colour_of(algorithm: str, place: int) -> str:
-    """Its colour; one that is not in the catalogue gets one by its place."""
+    """Its colour; one whose card names none gets one by its place."""
     card = card_of(algorithm)
-    return PALETTE[card.colour] if card.name in ALGORITHMS else [SKY, RED, GREEN, PURPLE][place % 4]
+    return PALETTE.get(card.colour, [SKY, RED, GREEN, PURPLE][place % 4])
 
 
 def marker_of(algorithm: str) -> str:

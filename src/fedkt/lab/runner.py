@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.algorithms import ALGORITHMS, FedKT, FedKTProx, Moments
+from fedkt.algorithms import FedKT, FedKTProx, Moments, known_algorithm
 from fedkt.algorithms.calibration import noise_for_epsilon
 from fedkt.algorithms.party_total import shares_in_order
 from fedkt.bundle import Bundle
-from fedkt.data import Dataset, load
-from fedkt.data.dataset import with_fewer_public, with_skewed_public
+from fedkt.data import Dataset
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
 from fedkt.lab.rounds import Rounds
-from fedkt.lab.setting import Setting
+from fedkt.lab.rows import load_split, run_notes
+from fedkt.lab.setting import Setting, packages_in
 from fedkt.models.catalogue import as_estimator, trained_for
 from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Noise, make_noise
@@ -68,6 +68,7 @@ def run(
     promise, warnings, alarms = promise_of(
         algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
     )
+    warnings += run_notes(full, data)
     for warning in warnings:
         if caution is not None:
             caution(warning)
@@ -93,6 +94,7 @@ def run(
         processes=jobs,
         laboratory=True,
         command=command,
+        packages=packages_in(full),
         **quality_facts(outcome.final, data, parties),
         bytes_sent=rounds.sent,
         bytes_received=rounds.received,
@@ -116,13 +118,6 @@ def quality_facts(final: Bundle, data: Dataset, parties: Sequence[Party]) -> dic
     }
 
 
-def load_split(setting: Setting, data_dir: Path | None) -> Dataset:
-    """The dataset, split by the seed, with the public rows that the setting asks for."""
-    data = load(setting.dataset, seed=setting.seed, data_dir=data_dir)
-    data = with_skewed_public(data, setting.public_beta, seed=setting.seed)
-    return with_fewer_public(data, setting.public_share, seed=setting.seed)
-
-
 def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
     """The algorithm of a setting, its models trained as the setting says."""
     # A field of a setting is named as the algorithms that take it name it.
@@ -132,7 +127,7 @@ def make_algorithm(setting: Setting, data: Dataset, parties: int) -> Algorithm:
     roles = {name: with_recipe(setting, own[name]) for name in ("teacher", "student", "final")}
     noise = noise_for(setting, data, parties)
     model = with_recipe(setting, setting.model)
-    return ALGORITHMS[setting.algorithm].build(model, **{**own, **roles}, teachers=parties, noise=noise)
+    return known_algorithm(setting.algorithm).build(model, **{**own, **roles}, teachers=parties, noise=noise)
 
 
 def with_recipe(setting: Setting, model: Any) -> Any:
@@ -235,7 +230,7 @@ def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
         return make_noise(setting.mechanism, dict(setting.scale), counts=True) if setting.mechanism else None
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
-    own = ALGORITHMS[setting.algorithm].noise_for_epsilon
+    own = known_algorithm(setting.algorithm).noise_for_epsilon
     if own is not None:
         if setting.mechanism not in (None, GaussianSums.name):
             raise ConfigurationError(

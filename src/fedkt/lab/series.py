@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from fedkt.errors import ConfigurationError, UnsuitedModel
 from fedkt.lab.results import append_line, lock_of, stored
 from fedkt.lab.rounds import folder_for, forget
 from fedkt.lab.runner import run
-from fedkt.lab.setting import Setting, fingerprint
+from fedkt.lab.setting import Setting, fingerprint, setting_values
 from fedkt.report import Report
 from fedkt.system.locks import if_free
 
@@ -88,7 +87,7 @@ def run_and_keep(full: Setting, results: Path | None, folder: Path | None, **opt
     """The report of a run, which is in the results file by then."""
     report = run(full, round_folder=folder, **options)
     if results is not None:
-        append_line(results, {"setting": asdict(full), "report": report.as_dict()})
+        append_line(results, {"setting": setting_values(full), "report": report.as_dict()})
     return report
 
 

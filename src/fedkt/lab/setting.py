@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
-from fedkt.algorithms import ALGORITHMS
+from fedkt.algorithms import known_algorithm, known_algorithms
 from fedkt.algorithms.voting import Consistent, Voting
-from fedkt.data import DATASETS
+from fedkt.data import KnownDataset, known_dataset
+from fedkt.data.own import OwnTable
+from fedkt.data.own_rows import load_own
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.ledger import require_level
+from fedkt.system.plug_ins import packages_of
+
+OWN_PARTIES = 5
+OWN_MODEL = "forest"
+"""What a user's own table is simulated with where nobody says, as `digits` is."""
 
 
 @dataclass(frozen=True)
@@ -66,30 +74,28 @@ class Setting:
     """Whether FedKT's final model learns distributions; results from before there was a choice are of labels."""
     copies: bool = False
     """Whether a final network also learns four copies of each public image, shifted by one pixel."""
+    own: OwnTable | None = None
+    """The user's own table, where `dataset` is its file's name."""
+    algorithm_file: str | None = None
+    """The SHA-256 of the user's own file that the algorithm was read from."""
 
     def with_defaults(self) -> Setting:
         """The same with the dataset's defaults written out, or a refusal in words."""
-        if self.dataset not in DATASETS:
-            raise ConfigurationError(f"There is no dataset {self.dataset!r}. Choose one of: {', '.join(DATASETS)}.")
-        if self.algorithm not in ALGORITHMS:
-            raise ConfigurationError(
-                f"There is no algorithm {self.algorithm!r}. Choose one of: {', '.join(ALGORITHMS)}."
-            )
-        dataset = DATASETS[self.dataset]
+        dataset = dataset_of(self)
+        card = known_algorithm(self.algorithm)
         partition = self.partition or dataset.partition
         if partition not in PARTITIONERS:
             raise ConfigurationError(f"There is no partition {partition!r}. Choose one of: {', '.join(PARTITIONERS)}.")
         require_level(self.level)
         if self.level == "L0" and (self.mechanism or self.scale or self.epsilon is not None):
             raise ConfigurationError("Level L0 adds no noise. Choose --level L1 or L2 with a noise or an epsilon.")
-        card = ALGORITHMS[self.algorithm]
         if self.party_models and not card.party_models:
-            names = ", ".join(each.name for each in ALGORITHMS.values() if each.party_models)
+            names = ", ".join(each.name for each in known_algorithms().values() if each.party_models)
             raise ConfigurationError(
                 f"Algorithm {self.algorithm!r} uses one model for all; these take --party-models: {names}."
             )
         if self.level != "L0" and "level" not in card.takes:
-            names = ", ".join(each.name for each in ALGORITHMS.values() if self.level in each.levels)
+            names = ", ".join(each.name for each in known_algorithms().values() if self.level in each.levels)
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has no private level; at {self.level}: {names}.")
         if card.one_shot and (self.rounds or 1) != 1:
             raise ConfigurationError(f"Algorithm {self.algorithm!r} has one round. Leave --rounds out.")
@@ -121,6 +127,7 @@ class Setting:
             model=self.model or dataset.model,
             parties=self.parties if self.parties is not None or partition == "column" else dataset.n_parties,
             partition=partition,
+            algorithm_file=card.file or None,
             partitions=self._shape("partitions", voting),
             subsets=self._shape("subsets", voting),
             **{name: default for name, default in idle.items() if name not in card.takes},
@@ -132,12 +139,37 @@ class Setting:
         return int(getattr(voting, name)(self.level)) if value is None else value
 
 
-DEFAULTS = json.loads(json.dumps(asdict(Setting(""))))
+def dataset_of(setting: Setting) -> KnownDataset:
+    """How the rows of a setting are loaded, and what they are simulated with where it does not say."""
+    own = setting.own
+    if own is not None:
+        return KnownDataset(partial(load_own, own), OWN_PARTIES, OWN_MODEL, own.source(), own.partition)
+    return known_dataset(setting.dataset)
+
+
+def packages_in(setting: Setting) -> dict[str, str]:
+    """What the run is of besides fedkt: the versions of plug-ins' packages, and the digest of an algorithm's file."""
+    families = (setting.model, setting.teacher, setting.student, setting.final, *setting.party_models)
+    return {
+        **packages_of("fedkt.algorithms", setting.algorithm),
+        **packages_of("fedkt.datasets", None if setting.own is not None else setting.dataset),
+        **packages_of("fedkt.models", *families),
+        **packages_of("fedkt.noises", setting.mechanism),
+        **({} if setting.algorithm_file is None else {setting.algorithm: f"sha256 {setting.algorithm_file}"}),
+    }
+
+
+def setting_values(setting: Setting) -> dict[str, Any]:
+    """The setting as plain values; of a user's own files their names and digests, so that a changed one is another."""
+    return {**asdict(replace(setting, own=None)), "own": None if setting.own is None else setting.own.facts()}
+
+
+DEFAULTS = json.loads(json.dumps(setting_values(Setting(""))))
 
 
 def fingerprint(setting: Setting) -> str:
     """What decides whether a stored result is the one asked for."""
-    return setting_key(asdict(setting))
+    return setting_key(setting_values(setting))
 
 
 def setting_key(setting: dict[str, Any]) -> str:

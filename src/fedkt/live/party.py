@@ -125,7 +125,7 @@ def run_party(
         finished = count_finished(shelf, plan.partitions)
         party = make_party(plan, name, records, shelf, seeds, ledger=account, jobs=jobs, progress=progress)
         bundle = make_bundle(plan, party, folder)
-        packing = partial(pack, check_rows=rows, key=key, claim=claim)
+        packing = partial(pack, check_rows=rows, key=key, claim=claim, packages=plan.packages())
         packed = send(outbox, bundle, packing, key=key, issue=issue, resumed=seeds.resumed, diary=diary)
         sent = describe_sent(party, bundle, packed, outbox.where(bundle_name(name)), claim, ledger)
         sent = replace(sent, resumed=finished, signed=key is not None, aside=records.n_aside)

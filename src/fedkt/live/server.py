@@ -202,6 +202,7 @@ def report_of(
         balanced_accuracy=scores.balanced,
         bytes_sent=sum(each.bytes for each in voters),
         command=command,
+        packages=plan.packages(),
         rows={"public": len(server.public)} | ({"test": test_rows} if test_rows else {}),
         party_accuracy=scores.parties or {},
     )

@@ -205,7 +205,7 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
 
 def belonging(plan: Plan, name: str, data_digest: str) -> dict[str, Any]:
     """What a shelf of this run belongs to."""
-    values: tuple[Any, ...] = (plan.digest, name, data_digest, versions(*LIBRARIES))
+    values: tuple[Any, ...] = (plan.digest, name, data_digest, versions(*LIBRARIES) | plan.packages())
     return dict(zip(BELONGS, values, strict=True))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from fedkt.errors import ConfigurationError
 from fedkt.models.families import catboost, features, lightgbm, networks, plain, sklearn_boosting, trees, xgboost
 from fedkt.models.families.family import UNKNOWN, Family
+from fedkt.system.plug_ins import add_plug_ins, why_left_out
 
 MODELS: dict[str, Family] = {
     family.name: family
@@ -33,6 +34,25 @@ OTHERS = (sklearn_boosting.GRADIENT_BOOSTING, catboost.CATBOOST, plain.LINEAR, p
 """Families without a name, known by the estimators that users bring."""
 SOLVED = (features.FEATURE_HEAD,)
 """Families that nobody trains: solved from sums, they only answer and travel."""
+
+
+def known_models() -> dict[str, Family]:
+    """The catalogue with the families of installed plug-ins."""
+    return add_plug_ins(MODELS, "fedkt.models", read_plug_in)
+
+
+def read_plug_in(found: object, name: str) -> Family:
+    """What a plug-in holds, as an entry of the catalogue: it must not change what is known of other estimators."""
+    if not isinstance(found, Family):
+        raise TypeError(f"a model is a fedkt.models.families.family.Family, got {str(found)[:80]}")
+    if found.name != name:
+        raise ValueError(f"its record calls it {found.name!r}, its entry {name!r}; give both one name")
+    if found.make is None:
+        raise ValueError("its record makes no estimator")
+    taken = {each for family in (*MODELS.values(), *OTHERS, *SOLVED) for each in family.classes}
+    if both := sorted(taken.intersection(found.classes)):
+        raise ValueError(f"another family has estimators of the class {', '.join(both)}; derive one of your own")
+    return found
 
 
 @dataclass(frozen=True)
@@ -66,7 +86,7 @@ def family_of(estimator: Any) -> Family:
         last = family_of(estimator.steps[-1][1])
         # What stands before the classifier belongs into its graph; and a pipeline trains a network without our code.
         return UNKNOWN if last.network else replace(last, fit_to_public=None, trees=None, graph=None, export=None)
-    families = {name: family for family in (*MODELS.values(), *OTHERS, *SOLVED) for name in family.classes}
+    families = {name: family for family in (*known_models().values(), *OTHERS, *SOLVED) for name in family.classes}
     origins = (
         family
         for each in kind.__mro__
@@ -81,9 +101,12 @@ def family_of(estimator: Any) -> Family:
 def as_estimator(model: Any) -> Any:
     """An untrained estimator for a name in MODELS; an estimator is passed through."""
     if isinstance(model, str):
-        if model not in MODELS:
-            raise ConfigurationError(f"There is no model {model!r}. Choose one of: {', '.join(MODELS)}.")
-        return MODELS[model].estimator()
+        known = known_models()
+        if model not in known:
+            raise ConfigurationError(
+                f"There is no model {model!r}. Choose one of: {', '.join(known)}.{why_left_out('fedkt.models', model)}"
+            )
+        return known[model].estimator()
     # Some have a method only once they are trained; their class has it before.
     missing = [
         name
@@ -93,14 +116,15 @@ def as_estimator(model: Any) -> Any:
     if missing or isinstance(model, type):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise ConfigurationError(
-            f"A model is an instance of a scikit-learn compatible classifier or one of {', '.join(MODELS)}; got {what}."
+            f"A model is an instance of a scikit-learn compatible classifier or one of {', '.join(known_models())}; "
+            f"got {what}."
         )
     from sklearn.base import is_regressor
 
     if is_regressor(model):
         raise ConfigurationError(
             f"{type(model).__name__} predicts numbers, not classes. A model is a classifier, or one of: "
-            f"{', '.join(MODELS)}."
+            f"{', '.join(known_models())}."
         )
     return model
 

@@ -4,7 +4,8 @@ A plan is made once, from the public rows only, and sent to every party and to t
 encodes the same value as the same number, votes over the same classes, and can tell a bundle made under another plan.
 """
 
-from fedkt.plan.agreement import Plan, file_digest
+from fedkt.data.digest import file_digest
+from fedkt.plan.agreement import Plan
 from fedkt.plan.parts import MAX_CLASSES, NAME, Class, Part, Text, faults_of
 from fedkt.plan.public_file import PublicFile, read_public_file
 from fedkt.plan.reading import MAX_PLAN_BYTES, make_plan, parse_plan, read_plan

@@ -13,13 +13,14 @@ from pydantic import Field, model_validator
 
 from fedkt.algorithms import FedKT, Moments
 from fedkt.bundle import Expected
-from fedkt.data.images import folder_digest, image_shape, labels_file
+from fedkt.data.digest import file_digest
+from fedkt.data.images import image_shape
 from fedkt.data.nearest import nearest
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
-from fedkt.errors import DataError, PlanError
-from fedkt.models.catalogue import MODELS, trained_for
+from fedkt.errors import PlanError
+from fedkt.models.catalogue import known_models, trained_for
 from fedkt.models.features.received import ReceivedMap
 from fedkt.plan.features import Features
 from fedkt.plan.method import Method
@@ -39,7 +40,7 @@ from fedkt.plan.parts import (
 )
 from fedkt.plan.privacy import Privacy, rounded_budget
 from fedkt.privacy import Price, Release
-from fedkt.system.files import open_plain
+from fedkt.system.plug_ins import packages_of
 
 
 class Plan(Part):
@@ -104,13 +105,13 @@ class Plan(Part):
     def _check_images(self) -> None:
         """Refuse families that read images where there are none: somebody would find out when it trains."""
         models = self.models
-        if models.copies and (self.image is None or not MODELS[models.final or models.default].network):
+        if models.copies and (self.image is None or not known_models()[models.final or models.default].network):
             raise ValueError(
                 "models.copies: shifted copies are for a final network (mlp, cnn) whose rows are images. Remove it, or "
                 "plan with a folder or an IDX file of images and such a network"
             )
         used = {models.default, models.teacher, models.student, models.final, *models.parties.values()}
-        blind = sorted(name for name, each in MODELS.items() if name in used and each.only_images)
+        blind = sorted(name for name, each in known_models().items() if name in used and each.only_images)
         if blind and self.image is None:
             raise ValueError(
                 f"models: {blind[0]} reads images, and the agreed columns are no pixels. Choose another family, or "
@@ -227,6 +228,13 @@ class Plan(Part):
         """Height, width and channels, where the agreed columns are the pixels of an image."""
         return image_shape(self.columns.feature_names)
 
+    def packages(self) -> dict[str, str]:
+        """The versions of the plug-ins' packages that the plan's models and noise come from here, by name."""
+        models = self.models
+        families = (models.default, models.teacher, models.student, models.final, *models.parties.values())
+        noise = None if self.privacy is None else self.privacy.mechanism
+        return packages_of("fedkt.models", *families) | packages_of("fedkt.noises", noise)
+
     def most_rows(self, name: str) -> int | None:
         """The most rows this party may tell of; None for any number."""
         return self.parties[self.names.index(name)].rows
@@ -264,17 +272,3 @@ class Plan(Part):
         from fedkt.plan.text import explain
 
         return explain(self)
-
-
-def file_digest(path: str | Path, *, with_labels: bool = False) -> str:
-    """SHA-256 of a file's bytes, or of a folder of images; with that of the file its labels lie in, if asked for."""
-    labels = labels_file(Path(path)) if with_labels else None
-    if labels is not None:
-        return hashlib.sha256((file_digest(path) + file_digest(labels)).encode()).hexdigest()
-    try:
-        if Path(path).is_dir():
-            return folder_digest(Path(path))
-        with open_plain(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as reason:
-        raise DataError(f"{path} cannot be read: {reason.strerror}. Check the path.") from reason

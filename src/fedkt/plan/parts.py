@@ -11,9 +11,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fedkt.bundle.signing import check_public_key
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
-from fedkt.models.catalogue import MODELS
+from fedkt.models.catalogue import known_models
 from fedkt.plan.methods import method_names
 from fedkt.privacy.ledger import require_level
+from fedkt.system.plug_ins import why_left_out
 
 MAX_CLASSES = 10_000
 MAX_PARTIES = 10_000
@@ -64,8 +65,13 @@ def _check_printable(text: str) -> str:
 
 
 def _check_model(name: str) -> str:
-    if name not in MODELS:
-        raise ValueError(f"there is no model {name!r}. Choose one of: {', '.join(MODELS)}")
+    # All plug-ins of this machine, whatever the name is: a plan that somebody sent must not choose what is imported.
+    known = known_models()
+    if name not in known:
+        raise ValueError(
+            f"there is no model {name!r}. Choose one of: {', '.join(known)}. If it is a plug-in's, ask who made "
+            f"the plan for its package, and install it yourself if you trust it.{why_left_out('fedkt.models', name)}"
+        )
     return name
 
 

@@ -10,10 +10,10 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedkt.data.digest import file_digest
 from fedkt.data.format import PLAIN, Format
 from fedkt.data.rewriting import plain_csv
 from fedkt.data.table import Table, names_its_label, read_table
-from fedkt.plan.agreement import file_digest
 
 
 @dataclass(frozen=True)

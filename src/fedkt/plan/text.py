@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fedkt.algorithms.calibration import cautions
 from fedkt.data.values import plural
 from fedkt.privacy import statement
+from fedkt.privacy.mechanisms import noise_cautions
 from fedkt.privacy.statement import rounded_up
 
 if TYPE_CHECKING:
@@ -192,7 +193,9 @@ def promise_lines(plan: Plan) -> list[str]:
 
 def plan_cautions(plan: Plan) -> tuple[str, ...]:
     """What somebody asked to agree should hear before trusting the plan's promise."""
-    return cautions(plan.level, plan.price(), [1] * len(plan.parties) if plan.level == "L1" else [1])
+    noise = None if plan.privacy is None else plan.privacy.mechanism
+    sizes = [1] * len(plan.parties) if plan.level == "L1" else [1]
+    return (*noise_cautions(noise), *cautions(plan.level, plan.price(), sizes))
 
 
 def plan_advice(plan: Plan) -> str:

@@ -14,7 +14,7 @@ from fedkt.algorithms.voting import Consistent, Voting
 from fedkt.bundle import Bundle
 from fedkt.data.values import plural
 from fedkt.errors import ConfigurationError, PlanError
-from fedkt.models.catalogue import MODELS, trained_for
+from fedkt.models.catalogue import known_models, trained_for
 from fedkt.plan.method import Method, Table
 from fedkt.privacy import Price, check_level, make_noise
 from fedkt.privacy.mechanisms import USUAL
@@ -121,7 +121,7 @@ budget: the epsilon that all releases of one owner (L1: the server, L2: a party)
     def _check_families(self, plan: Plan) -> None:
         models = plan.models
         studying = {models.student or models.default, models.teacher, *models.parties.values()}
-        mute = sorted(name for name, each in MODELS.items() if name in studying and not each.probabilities)
+        mute = sorted(name for name, each in known_models().items() if name in studying and not each.probabilities)
         if self.voting.background_class and mute:
             raise ValueError(
                 f"models: {mute[0]} does not say how sure it is, which expert voting without counts needs. Choose "

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from fedkt.errors import PrivacyError
 from fedkt.privacy.accountant import check_delta, rdp
 from fedkt.privacy.accountant.together import price_together
-from fedkt.privacy.mechanisms import NOISES
+from fedkt.privacy.mechanisms import known_noises
 from fedkt.privacy.noise import Noise, counts
 from fedkt.privacy.price import Release, Unit
 from fedkt.privacy.stream import Floats
@@ -80,7 +80,7 @@ def _best_moment(votes: ArrayLike, noise: Noise, delta: float, orders: Floats) -
 def check_diagnosed(noise: Noise) -> None:
     """Refuse, in words, a noise that nobody has a data-dependent ε for."""
     if noise.diagnosis is None:
-        *most, last = (name for name, each in NOISES.items() if each.diagnosis is not None)
+        *most, last = (name for name, each in known_noises().items() if each.diagnosis is not None)
         raise PrivacyError(
             f"The data-dependent ε is for votes with {', '.join(most)} or {last} noise, "
             f"got {noise.name}. Use the data-independent price."

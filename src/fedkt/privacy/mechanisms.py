@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import isabstract
 
 from fedkt.errors import ConfigurationError
 from fedkt.privacy.confident import ConfidentGaussian
@@ -11,6 +12,7 @@ from fedkt.privacy.gumbel import Gumbel
 from fedkt.privacy.laplace import Laplace
 from fedkt.privacy.noise import Noise
 from fedkt.privacy.sums import GaussianSums
+from fedkt.system.plug_ins import add_plug_ins, packages_of, why_left_out
 
 NOISES: dict[str, type[Noise]] = {
     Laplace.name: Laplace,
@@ -24,15 +26,45 @@ USUAL = Gaussian.name
 """The noise that an ε is kept with where nobody chose another."""
 
 
+def known_noises() -> dict[str, type[Noise]]:
+    """The catalogue with the noises of installed plug-ins."""
+    return add_plug_ins(NOISES, "fedkt.noises", read_plug_in)
+
+
+def read_plug_in(found: object, name: str) -> type[Noise]:
+    """What a plug-in holds, as an entry of the catalogue."""
+    if not (isinstance(found, type) and issubclass(found, Noise)):
+        raise TypeError(f"a noise is a class derived from fedkt.privacy.Noise, got {str(found)[:80]}")
+    if name in COUNTS:
+        raise ValueError("fedkt has a noise on counts or sums of this name, which nobody may take the place of")
+    if found.name != name:
+        raise ValueError(f"its class calls it {found.name!r}, its entry {name!r}; give both one name")
+    if isabstract(found):
+        raise TypeError(f"{found.__name__} lacks {', '.join(sorted(found.__abstractmethods__))}")
+    return found
+
+
 def noise_class(name: str, *, counts: bool = False) -> type[Noise]:
     """The noise of this name, its parameters yet to be given; an unknown one is refused with the known ones.
 
     `counts` also knows the noises of counts that are released themselves, which only a ledger holds.
     """
-    noises = NOISES | COUNTS if counts else NOISES
+    known = known_noises()
+    noises = known | COUNTS if counts else known
     if name not in noises:
-        raise ConfigurationError(f"There is no noise {name!r}. Choose one of: {', '.join(NOISES)}.")
+        raise ConfigurationError(
+            f"There is no noise {name!r}. Choose one of: {', '.join(known)}.{why_left_out('fedkt.noises', name)}"
+        )
     return noises[name]
+
+
+def noise_cautions(name: str | None) -> tuple[str, ...]:
+    """What to know of a noise that a plug-in brings; nothing of fedkt's own, nor where there is none."""
+    return tuple(
+        f"The noise {name!r} is from the package {package} {version}: what it costs, and so the promise, is that "
+        "package's word."
+        for package, version in packages_of("fedkt.noises", name).items()
+    )
 
 
 def parameters(name: str, *, counts: bool = False) -> tuple[str, ...]:
@@ -56,17 +88,18 @@ def make_noise(name: str, scale: Mapping[str, float], *, counts: bool = False) -
 
 def calibrated_alone() -> tuple[str, ...]:
     """The noises that an ε fixes entirely: nothing about them has to be chosen first."""
-    return tuple(name for name, noise in NOISES.items() if not noise.fixed_parameters())
+    return tuple(name for name, noise in known_noises().items() if not noise.fixed_parameters())
 
 
 def noise_of_fixed() -> dict[str, str]:
     """The noise of each parameter that no calibration finds, a threshold, say: enough to tell which noise is meant."""
-    return {each: name for name, noise in NOISES.items() for each in noise.fixed_parameters()}
+    # The noises of fedkt itself last: a plug-in's parameter of the same name means no other noise than before.
+    return {each: name for name, noise in reversed(known_noises().items()) for each in noise.fixed_parameters()}
 
 
 def noise_of_scale() -> dict[str, str]:
     """The noise that each parameter is the only one of: enough to tell it too."""
-    single = {name: noise.parameters() for name, noise in NOISES.items()}
+    single = {name: noise.parameters() for name, noise in reversed(known_noises().items())}
     return {names[0]: name for name, names in single.items() if len(names) == 1}
 
 

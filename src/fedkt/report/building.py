@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from fedkt.algorithms.auto import Auto
@@ -84,6 +85,7 @@ def build_report(
     notes: Iterable[str] = (),
     processes: int = 1,
     laboratory: bool = False,
+    packages: Mapping[str, str] = MappingProxyType({}),
     **facts: Any,
 ) -> Report:
     """The report of a run that promises `promise` and left `log`; `facts` are the other fields of a `Report`.
@@ -92,7 +94,7 @@ def build_report(
     said first, at every level. `notes` follow from public figures and come next. CPU seconds are those of this process,
     so that they are left out where there were several. Callers give what they have, at every level; what level L1 hides
     is taken out here, and `laboratory` says that the parties were drawn from a dataset for research (see
-    `hide_parties`).
+    `hide_parties`). `packages` are the versions of the plug-ins that took part.
     """
     facts = {"accuracy": None, "balanced_accuracy": None, **facts}
     facts["alarms"] = (*facts.get("alarms", ()), *log.alarms)
@@ -107,7 +109,7 @@ def build_report(
         notes=(*notes, *log.notes),
         seconds=log.seconds,
         cpu_seconds=log.cpu_seconds if processes == 1 else None,
-        versions=versions(),
+        versions=versions() | dict(packages),
         **facts,
     )
     if quality is not None:

@@ -19,9 +19,6 @@ from fedkt.errors import ConfigurationError
 if TYPE_CHECKING:
     from fedkt.plan import Plan
 
-IDENTIFIER = 0.5
-"""A category with more different values than this part of the public rows likely names rows."""
-
 
 Seed = Annotated[
     str,
@@ -268,11 +265,9 @@ def privacy_settings(privacy: PrivacyOptions, spending: BudgetOptions, shares: S
 
 def identifiers(plan: Plan) -> list[str]:
     """The categories that seem to name rows."""
-    return [
-        column.name
-        for column in plan.columns.columns
-        if len(column.categories) > max(10, IDENTIFIER * plan.public.rows)
-    ]
+    from fedkt.data.plausible import row_texts
+
+    return list(row_texts(plan.columns, plan.public.rows))
 
 
 def number_columns(plan: Plan, public: Path) -> list[str]:

@@ -1,0 +1,1 @@
+"""A plug-in for fedkt: an algorithm, a dataset and a model family."""

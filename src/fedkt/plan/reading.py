@@ -15,6 +15,7 @@ from fedkt.algorithms.voting import Consistent
 from fedkt.data.images import image_shape
 from fedkt.data.schema import fit_schema
 from fedkt.data.table import Table, names_its_label, read_table
+from fedkt.data.words import USUAL_TERMS
 from fedkt.errors import ConfigurationError, PlanError
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
@@ -39,6 +40,8 @@ def make_plan(
     party_models: Mapping[str, str] | None = None,
     keys: Mapping[str, str] | None = None,
     categorical: Sequence[str] = (),
+    text: Sequence[str] = (),
+    terms: int = USUAL_TERMS,
     ignore: Sequence[str] = (),
     missing: Literal["as-seen", "allow", "refuse"] = "allow",
     unseen: Literal["ignore", "refuse"] = "ignore",
@@ -54,6 +57,7 @@ def make_plan(
 ) -> Plan:
     """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
 
+    Columns in `text` hold texts, of which at most `terms` words count.
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
     delta, budget (by default what one run costs) and, by their names, class shares that are public. `rows` are the most
     that a party may say it has (expert voting, moments), `card` purpose, limits and contact. `settings` are teacher,
@@ -61,8 +65,9 @@ def make_plan(
     """
     require_level(level)
     check_members(parties, keys=keys or {}, rows=rows or {})
-    table = read_unlabelled(public, label, others=(*categorical, *ignore))
-    schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
+    table = read_unlabelled(public, label, others=(*categorical, *text, *ignore))
+    kinds: dict[str, Any] = {"categorical": categorical, "text": text, "terms": terms, "ignore": ignore}
+    schema = fit_schema(table, label=label, missing=missing, unseen=unseen, **kinds)
     models: dict[str, Any] = {"default": model, "parties": dict(party_models or {})}
     models |= {
         role: settings.pop(role) for role in ("teacher", "student", "final", "epochs", "copies") if role in settings
@@ -116,7 +121,7 @@ def read_unlabelled(public: str | Path, label: str, *, others: Sequence[str]) ->
     # Formats that do not name their label call it what we say; in the others it need not be there.
     table = read_table(public, label=None if names_its_label(public) else label)
     if label in others:
-        raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
+        raise PlanError(f"{label!r} is the label; it cannot also be a categorical, a text or an ignored column.")
     return table
 
 

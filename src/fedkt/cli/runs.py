@@ -97,11 +97,14 @@ def algorithms_with(
 def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, Any]:
     """The fields of a setting that the options of a verb give."""
     from fedkt.lab.setting import Setting
+    from fedkt.models.catalogue import canonical_name
 
     values = values_of(data, run)
     values["dataset"] = with_extra_part(dataset) if data.extra else dataset
     values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=run.privacy.epsilon is not None)
-    values["party_models"] = options.names(run.families.party_models)
+    values["party_models"] = tuple(map(canonical_name, options.names(run.families.party_models)))
+    roles = [name for name in ("model", "teacher", "student", "final") if values.get(name) is not None]
+    values |= {name: canonical_name(values[name]) for name in roles}
     values["class_shares"] = options.shares(run.shares.class_shares)
     values["queries"] = options.number_or_fraction(run.privacy.queries)
     field_names = {each.name for each in fields(Setting)}

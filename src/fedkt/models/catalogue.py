@@ -6,6 +6,7 @@ Adding a family is one file in `families/` and one line here; it then inherits t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 from fedkt.errors import ConfigurationError
@@ -31,6 +32,20 @@ MODELS: dict[str, Family] = {
 }
 OTHERS = (sklearn_boosting.GRADIENT_BOOSTING, catboost.CATBOOST, plain.LINEAR, plain.NEIGHBOURS, networks.NETWORK)
 """Families without a name, known by the estimators that users bring."""
+ALIASES = {
+    "random_forest": trees.FOREST,
+    "rf": trees.FOREST,
+    "extra_trees": trees.EXTRA_TREES,
+    "decision_tree": trees.TREE,
+    "xgboost": xgboost.BOOSTING,
+    "xgb": xgboost.BOOSTING,
+    "hist_gradient_boosting": sklearn_boosting.HIST_BOOSTING,
+    "lgbm": lightgbm.LIGHTGBM,
+    "logistic_regression": plain.LOGISTIC,
+    "lr": plain.LOGISTIC,
+    "nb": plain.NAIVE_BAYES,
+}
+"""What else people call them, besides the class of their usual estimator; see `canonical_name`."""
 SOLVED = (features.FEATURE_HEAD,)
 """Families that nobody trains: solved from sums, they only answer and travel."""
 
@@ -78,12 +93,31 @@ def family_of(estimator: Any) -> Family:
     return replace(UNKNOWN if own.network else own, trees=origin.trees)
 
 
+def canonical_name(name: str) -> str:
+    """The name in MODELS of what somebody calls so; of what nobody does, a refusal with the nearest name.
+
+    Upper case, spaces, - and _ are no difference. Plans and results have the names of MODELS alone.
+    """
+    if name in MODELS:
+        return name
+    known = {_spelling(each): each for each in MODELS} | {_spelling(each): own.name for each, own in ALIASES.items()}
+    known |= {_spelling(each): own.name for own in MODELS.values() for each in own.classes[:1]}
+    if (found := known.get(_spelling(name))) is not None:
+        return found
+    near = get_close_matches(_spelling(name), known, n=1)
+    hint = f" Did you mean {known[near[0]]!r}?" if near else ""
+    raise ConfigurationError(f"There is no model {name!r}.{hint} Choose one of: {', '.join(MODELS)}.")
+
+
+def _spelling(name: str) -> str:
+    """A name without what people leave out."""
+    return name.casefold().translate({ord(each): None for each in " -_"})
+
+
 def as_estimator(model: Any) -> Any:
     """An untrained estimator for a name in MODELS; an estimator is passed through."""
     if isinstance(model, str):
-        if model not in MODELS:
-            raise ConfigurationError(f"There is no model {model!r}. Choose one of: {', '.join(MODELS)}.")
-        return MODELS[model].estimator()
+        return MODELS[canonical_name(model)].estimator()
     # Some have a method only once they are trained; their class has it before.
     missing = [
         name
@@ -92,6 +126,13 @@ def as_estimator(model: Any) -> Any:
     ]
     if missing or isinstance(model, type):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        if any(
+            each.__module__.partition(".")[0] == "torch" and each.__name__ == "Module" for each in type(model).__mro__
+        ):
+            raise ConfigurationError(
+                f"{what[0].upper()}{what[1:]} is a torch network, of which every party trains copies of its own. Wrap a "
+                "function that builds it: NeuralClassifier(build) from fedkt, where build(shape, n_outputs) gives one."
+            )
         raise ConfigurationError(
             f"A model is an instance of a scikit-learn compatible classifier or one of {', '.join(MODELS)}; got {what}."
         )

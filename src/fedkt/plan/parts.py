@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fedkt.bundle.signing import check_public_key
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
-from fedkt.models.catalogue import MODELS
+from fedkt.models.catalogue import canonical_name
 from fedkt.plan.methods import method_names
 from fedkt.privacy.ledger import require_level
 
@@ -64,8 +64,13 @@ def _check_printable(text: str) -> str:
 
 
 def _check_model(name: str) -> str:
-    if name not in MODELS:
-        raise ValueError(f"there is no model {name!r}. Choose one of: {', '.join(MODELS)}")
+    try:
+        known = canonical_name(name)
+    except ConfigurationError as reason:
+        raise ValueError(f"{str(reason)[0].lower()}{str(reason)[1:].removesuffix('.')}") from reason
+    # One name for each family: plans of another spelling would have another digest.
+    if known != name:
+        raise ValueError(f"{name!r} is called {known!r} in a plan")
     return name
 
 

@@ -17,6 +17,7 @@ from fedkt.data.schema import fit_schema
 from fedkt.data.table import Table, names_its_label, read_table
 from fedkt.data.words import USUAL_TERMS
 from fedkt.errors import ConfigurationError, PlanError
+from fedkt.models.catalogue import canonical_name
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.method import Method
@@ -68,10 +69,11 @@ def make_plan(
     table = read_unlabelled(public, label, others=(*categorical, *text, *ignore))
     kinds: dict[str, Any] = {"categorical": categorical, "text": text, "terms": terms, "ignore": ignore}
     schema = fit_schema(table, label=label, missing=missing, unseen=unseen, **kinds)
-    models: dict[str, Any] = {"default": model, "parties": dict(party_models or {})}
-    models |= {
-        role: settings.pop(role) for role in ("teacher", "student", "final", "epochs", "copies") if role in settings
-    }
+    models: dict[str, Any] = {"default": canonical_name(model)}
+    models["parties"] = {name: canonical_name(family) for name, family in (party_models or {}).items()}
+    roles = {role: settings.pop(role) for role in ("teacher", "student", "final") if role in settings}
+    models |= {role: None if family is None else canonical_name(family) for role, family in roles.items()}
+    models |= {name: settings.pop(name) for name in ("epochs", "copies") if name in settings}
     method = new_method(voting)
     shape = method.shape(level, partitions, subsets)
     method.check_new(level, shape, models)

@@ -126,11 +126,9 @@ def as_estimator(model: Any) -> Any:
     ]
     if missing or isinstance(model, type):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-        if any(
-            each.__module__.partition(".")[0] == "torch" and each.__name__ == "Module" for each in type(model).__mro__
-        ):
+        if is_torch_module(model):
             raise ConfigurationError(
-                f"{what[0].upper()}{what[1:]} is a torch network, of which every party trains copies of its own. Wrap a "
+                f"{what[0].upper()}{what[1:]} is a torch network, and every party trains copies of its own. Wrap a "
                 "function that builds it: NeuralClassifier(build) from fedkt, where build(shape, n_outputs) gives one."
             )
         raise ConfigurationError(
@@ -144,6 +142,13 @@ def as_estimator(model: Any) -> Any:
             f"{', '.join(MODELS)}."
         )
     return model
+
+
+def is_torch_module(model: Any) -> bool:
+    """Whether this is a network of torch's, known without torch."""
+    return any(
+        each.__name__ == "Module" and each.__module__.partition(".")[0] == "torch" for each in type(model).__mro__
+    )
 
 
 def trained_for(model: Any, epochs: int | None, learning_rate: float | None = None) -> Any:

@@ -14,7 +14,11 @@ from fedkt.data.table import Table
 from fedkt.data.words import LONGEST_TERM, MOST_CHARACTERS, encode_words, fit_words, words_of
 from fedkt.errors import ConfigurationError, DataError
 
-LETTERS = ["the bill is late", "the bill, the BILL!", "late again: who pays", "thanks", "pays the bill late"]
+LETTERS = [
+    *("the bill is late", "the bill, the BILL!", "the late again: who pays", "the thanks", "bill, late, pays"),
+    *("the train", "Train again the", "the bill of train"),
+]
+"""the: 7 of 8 texts; bill: 4; late, train: 3; again, pays: 2; all others: 1."""
 
 
 def table(texts: list, source: str = "letters.csv", **columns: list) -> Table:
@@ -59,7 +63,7 @@ def test_no_text_is_refused_and_case_does_not_matter(text):
 
 def test_weights_and_rows_are_those_of_scikit_learn():
     terms, weights = fit_words(LETTERS, 100)
-    judge = TfidfVectorizer(min_df=2, sublinear_tf=True, token_pattern=r"\w+").fit(LETTERS)
+    judge = TfidfVectorizer(min_df=2, max_df=0.5, sublinear_tf=True, token_pattern=r"\w+").fit(LETTERS)
     assert terms == tuple(judge.get_feature_names_out())
     np.testing.assert_allclose(weights, judge.idf_, atol=1e-6)
     others = ["the the bill", "nothing of it", "", "late late late pays"]
@@ -69,17 +73,17 @@ def test_weights_and_rows_are_those_of_scikit_learn():
 
 
 def test_the_words_of_most_texts_are_kept():
-    # the: 3 texts, bill: 3, late: 3, pays: 2; by the alphabet bill and late stand before the.
-    assert fit_words(LETTERS, 2)[0] == ("bill", "late")
+    assert fit_words(LETTERS, 2)[0] == ("bill", "late"), "the is in more than half, train after late in the alphabet"
     assert fit_words(["only one"], 5)[0] == ("one", "only")
+    assert fit_words(["a b", "a c"], 5)[0] == ("b", "c")
 
 
 def test_a_text_column_stands_beside_others_and_gaps_have_a_column():
-    public = table([*LETTERS, ""], age=["1", "2", "3", "1", "2", "3"], topic=["a"] * 6)
+    public = table([*LETTERS, ""], age=["1", "2", "3"] * 3, topic=["a"] * 9)
     schema = fit_schema(public, label="topic", text=["letter"], terms=3)
     letter, age = schema.columns
-    assert (letter.kind, letter.terms, letter.missing, age.kind) == ("text", ("bill", "late", "the"), True, "number")
-    assert schema.feature_names == ("letter: bill", "letter: late", "letter: the", "letter is missing", "age")
+    assert (letter.kind, letter.terms, letter.missing, age.kind) == ("text", ("bill", "late", "train"), True, "number")
+    assert schema.feature_names == ("letter: bill", "letter: late", "letter: train", "letter is missing", "age")
     X = schema.encode(table(["Bill", "?", "?? unknown"], age=["2", "2", "2"]))
     assert X[:, :4].tolist() == [[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
     assert "'letter' of letters.csv has none of the agreed words and says nothing" in "".join(

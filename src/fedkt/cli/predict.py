@@ -13,7 +13,7 @@ from fedkt.cli import options
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.live.final_card import FinalCard
+    from fedkt.final_card import FinalCard
     from fedkt.live.final_file import FinalModel
     from fedkt.live.predictions import Predictions
 

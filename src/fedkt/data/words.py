@@ -48,19 +48,24 @@ def _is_symbol(sign: str) -> bool:
 
 
 def fit_words(texts: Iterable[str], most: int) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """The words of public texts that count, at most `most`, and the weight of each; of one text alone, its words.
+    """The words of public texts that count, at most `most`, and the weight of each.
 
-    Words of a single text are left out where others are left: nothing can be learned from them. Those in most texts
-    come first, and equally common ones by the alphabet.
+    Words of a single text are left out, and those of more than half of them, as far as others are left: nothing can be
+    learned from the former, and little from the latter, whose absence would be a large number where columns are scaled.
+    The most common come first, and equally common ones by the alphabet.
     """
     count, frequency = 0, Counter[str]()
     for text in texts:
         count += 1
         frequency.update(set(words_of(text)))
-    repeated = {word: each for word, each in frequency.items() if each > 1} or dict(frequency)
-    common = sorted(repeated, key=lambda word: (-repeated[word], word))[:most]
+    known = dict(frequency)
+    for low, high in ((2, count / 2), (1, count / 2), (1, count)):
+        known = {word: each for word, each in frequency.items() if low <= each <= high}
+        if known:
+            break
+    common = sorted(known, key=lambda word: (-known[word], word))[:most]
     terms = tuple(sorted(common))
-    return terms, tuple(round(math.log((1 + count) / (1 + repeated[word])) + 1, DECIMALS) for word in terms)
+    return terms, tuple(round(math.log((1 + count) / (1 + known[word])) + 1, DECIMALS) for word in terms)
 
 
 def encode_words(

@@ -47,6 +47,18 @@ def algorithm_of(own: FedKTClassifier, classes: NDArray[Any] | None, *, weighted
     )
 
 
+def models_in(own: FedKTClassifier, *, weighted: bool) -> list[Any]:
+    """The models that will read rows: of moments the final one alone."""
+    if voting_of(own, weighted=weighted) in (Moments.name, Moments.voting):
+        return [own.final]
+    return [own.estimator, own.teacher, own.student, own.final, *(own.party_estimators or {}).values()]
+
+
+def label_of(label: Any) -> str | int:
+    """A class as the agreed list names it."""
+    return label if isinstance(label, str) or type(label) is int else str(label)
+
+
 def voting_of(own: FedKTClassifier, *, weighted: bool) -> Any:
     """How parties pass on what they know: as chosen, or what is usual for whoever chose everything else."""
     if own.voting is not None:

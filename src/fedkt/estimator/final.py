@@ -1,0 +1,65 @@
+"""The final model as a file: what `fedkt server` writes, so that `fedkt predict` and any ONNX runtime read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedkt.data.agreed_column import Column
+from fedkt.data.pixels import pixel_names
+from fedkt.data.schema import Schema
+from fedkt.errors import ModelError
+from fedkt.estimator.choice import label_of
+from fedkt.final_card import NO_PLAN, FinalCard, with_card
+from fedkt.models.final_exchange import to_final_onnx
+from fedkt.system.files import write_atomically
+
+if TYPE_CHECKING:
+    from fedkt.estimator import FedKTClassifier
+
+CHECK_ROWS = 1_000
+"""Public rows that are kept, on which the written model has to say what this one says."""
+
+
+def final_file(own: FedKTClassifier, path: Any) -> bytes:
+    """The bytes of the final model's file, which are also written to `path`, where there is one."""
+    form, schema = own._form, own.schema_
+    if (form.texts or form.strings) and schema is None:
+        raise ModelError(
+            "The final model reads strings, which have no place in its file: there rows are numbers. Name a family, "
+            "such as 'logistic', instead of a pipeline: strings are then encoded by columns that travel in the file."
+        )
+    columns = number_columns(own) if schema is None else schema
+    model = to_final_onnx(
+        own.final_model_,
+        n_features=columns.n_features,
+        n_classes=len(own.classes_),
+        check_rows=own._check_sample,
+    )
+    report = own.report_
+    card = FinalCard.model_validate(
+        {
+            "task": columns.label,
+            "plan": NO_PLAN,
+            "level": report.level,
+            "classes": tuple(map(label_of, own.classes_.tolist())),
+            "schema": columns,
+            "privacy": report.privacy_statement,
+            "probabilities": model.soft,
+            "alarms": report.alarms,
+        }
+    )
+    data = with_card(model.data, card)
+    if path is not None:
+        write_atomically(Path(path), data)
+    return data
+
+
+def number_columns(own: FedKTClassifier) -> Schema:
+    """Columns of numbers that are taken as they are: by the names of X, as pixels, or as x0, x1 …."""
+    if own._form.image is not None:
+        names: list[str] = list(pixel_names(own._form.image))
+    else:
+        names = [str(each) for each in getattr(own, "feature_names_in_", [f"x{n}" for n in range(own.n_features_in_)])]
+    label = next(each for each in ("label", *(f"label {place}" for place in range(len(names)))) if each not in names)
+    return Schema(columns=tuple(Column(name=name, kind="number") for name in names), label=label, scale=False)

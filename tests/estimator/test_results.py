@@ -1,5 +1,7 @@
 """What a fitted FedKTClassifier gives away: a file, students, and its face in a notebook."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,6 +63,15 @@ def test_arrays_and_images_travel_by_their_places(tmp_path):
     pictures = FedKTClassifier("tree", random_state=0).fit(digits[:300].reshape(-1, 8, 8), labels[:300])
     pictures.to_onnx(tmp_path / "final.onnx")
     assert read_final(tmp_path / "final.onnx").card.columns.feature_names[-1] == "pixel 7,7"
+
+
+@pytest.mark.parametrize("frame", [FRAME, FRAME[["size", "area"]]])
+def test_a_file_is_judged_by_rows_whose_label_is_called_as_y_was(tmp_path, frame):
+    own = FedKTClassifier("tree", random_state=0).fit(frame[:400], pd.Series(LABELS[:400], name="diagnosis"))
+    own.to_onnx(tmp_path / "final.onnx")
+    frame[500:].assign(diagnosis=LABELS[500:]).to_csv(tmp_path / "test.csv", index=False)
+    judged = json.loads(fedkt("evaluate", tmp_path / "final.onnx", tmp_path / "test.csv", "--json").out)
+    assert judged["quality"]["accuracy"]["value"] == own.score(frame[500:], LABELS[500:])
 
 
 def test_a_pipeline_of_strings_has_no_file():

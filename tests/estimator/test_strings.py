@@ -55,6 +55,17 @@ def test_whoever_reads_no_texts_gets_numbers_of_their_words(settings):
     assert any("by the 100 public rows alone: text (" in note for note in model.report_.notes)
 
 
+def test_texts_of_whoever_chooses_nothing_are_learned_by_a_linear_family_in_expert_voting():
+    model = FedKTClassifier(random_state=0).fit(TEXTS, TOPICS, parties=OWNERS)
+    assert model.report_.algorithm == "fedkt-expert"
+    assert type(model.final_estimator_[-1]) is LogisticRegression
+    assert any("Texts are learned by 'logistic' in fedkt-expert" in note for note in model.report_.notes)
+    forest = FedKTClassifier("forest", random_state=0).fit(TEXTS, TOPICS, parties=OWNERS)
+    assert type(forest.final_estimator_) is RandomForestClassifier
+    auto = FedKTClassifier(voting="auto", random_state=0).fit(TEXTS, TOPICS, parties=OWNERS)
+    assert auto.report_.algorithm == "fedkt-auto"
+
+
 @pytest.mark.parametrize("settings", [{"level": "L1"}, {"level": "L2", "class_labels": [*WORDS]}])
 def test_texts_work_at_private_levels_where_nobody_chose_a_family(settings):
     model = FedKTClassifier(noise=GaussianSums(sigma=1.0), noise_seed=0, random_state=0, **settings)

@@ -67,6 +67,14 @@ def test_the_final_model_knows_topics_that_no_party_had_together(folder):
     assert right > 0.9
 
 
+def test_a_plan_for_trees_is_told_what_learns_texts_better(folder, tmp_path):
+    said = fedkt(
+        *("plan", "new", "--public", folder / "public.csv", "--label", "topic", "--classes", "bill,trip,food"),
+        *("--text", "letter", "--party", "north", "--party", "south", "-o", tmp_path / "plan.toml"),
+    )
+    assert "--model logistic --voting expert" in " ".join(said.err.split())
+
+
 def test_empty_and_long_and_unknown_texts_are_predicted_as_any_other(folder):
     rows = [
         ("", 1, "bill"),

@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from fedkt.algorithms.usual import TEXT_FAMILY
 from fedkt.data.schema import Schema
 from fedkt.errors import ConfigurationError
 from fedkt.estimator.choice import algorithm_of, label_of, models_in
-from fedkt.estimator.encoding import encode_rows, encoding_notes, fit_columns
+from fedkt.estimator.encoding import encode_rows, encoding_notes, fit_columns, has_texts
 from fedkt.estimator.final import CHECK_ROWS, final_file
 from fedkt.estimator.inputs import absence_notes, class_codes, class_weights_by_place, estimator_of, public_split
 from fedkt.estimator.members import PrivateRows, party_per_owner, private_rows
@@ -65,7 +66,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
         party's); or "moments": no students, parties send sums of public features, and only `final` is trained, where
         it is given; or "auto": both are sent, and the server serves what should be better. Default: "expert", and
         "consistent" at a private level, where a family, weights or the shape of a vote are chosen; else "auto", and
-        "moments" at a private level.
+        "moments" at a private level. Texts without noise are learned by "logistic" in expert voting.
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
@@ -149,14 +150,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
         """
         weighted = sample_weight is not None
         algorithm_of(self, None, weighted=weighted).check()
+        self._target: Any = getattr(y, "name", None)
         X, public, parties, party_column = take_party_column(X, public, parties)
         self._form: RowForm = form_of(X, public, models_in(self, weighted=weighted), party_column)
         X = check_rows(self, X, self._form, reset=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng(seed)
         private = self._private_rows(X, y, sample_weight, parties, rng)
-        algorithm = algorithm_of(self, self.classes_, weighted=weighted)
-        check_numbers(self._form, algorithm)
         notes: list[str] = []
         if parties is None and self.n_parties == 1:
             notes.append("All rows are one party's: say whose they are with `parties`, or choose n_parties.")
@@ -170,6 +170,11 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
         else:
             public = check_public(self, public, X, self._form)
         private, public = self._encode(private, public, notes)
+        texts = self.schema_ is not None and has_texts(self.schema_)
+        algorithm = algorithm_of(self, self.classes_, weighted=weighted, texts=texts)
+        check_numbers(self._form, algorithm)
+        if texts and self.estimator is None and self.voting is None and self.level == "L0":
+            notes.append(f"Texts are learned by {TEXT_FAMILY!r} in {algorithm.name}, where nobody chooses otherwise.")
         members, server = self._members(private, public, seed), self._server(public, seed)
         notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
         promise, warnings, alarms = promise_of(
@@ -263,7 +268,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
         self.schema_: Schema | None = None
         if not self._form.encoded:
             return private, public
-        self.schema_ = fit_columns(public)
+        self.schema_ = fit_columns(public, self._target)
         notes.extend(encoding_notes(self.schema_, private.X, count_rows(public), quiet=self.level != "L0"))
         encoded = encode_rows(self.schema_, private.X, "The parties' rows")
         return replace(private, X=encoded), encode_rows(self.schema_, public, "`public`")

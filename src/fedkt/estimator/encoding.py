@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.data.columns import Table
+from fedkt.data.columns import Table, printable
 from fedkt.data.schema import Schema, fit_schema
 from fedkt.data.values import names_text, plural
 from fedkt.errors import DataError
@@ -16,22 +17,36 @@ TEXT = "text"
 """What the only column is called where a row is one string."""
 WORDS_OF_A_TEXT = 4
 """A column of texts has so many words a value at least, in the mean, and mostly different values."""
+LONGEST_NAME = 100
+"""Of the column to predict."""
 FEW_VALUES = 10
 """So many different values are categories, whatever they say."""
 
 
-def fit_columns(public: Any) -> Schema:
+def fit_columns(public: Any, target: Any) -> Schema:
     """The agreed columns of public rows: numbers, categories, and texts where values are many words and all differ."""
     table = table_of(public, "`public`")
     names = list(table.columns)
     # A row that is one string is a text, however few of them differ.
     texts = names if np.ndim(public) == 1 else [name for name in names if holds_texts(table.columns[name])]
-    label = next(each for each in ("label", *(f"label {place}" for place in range(len(names)))) if each not in names)
     try:
+        label = label_name(target, names)
         schema = fit_schema(table, label=label, categorical=categories_of(public), text=texts, missing="allow")
     except DataError as reason:
         raise DataError(f"{reason} Or give a pipeline that reads these columns itself as `estimator`.") from reason
     return schema
+
+
+def label_name(own: Any, columns: Sequence[str]) -> str:
+    """What the column to predict is called: as `y` is, or "label"; not as another column."""
+    named = isinstance(own, str) and 0 < len(own) <= LONGEST_NAME and printable(own)
+    names: list[str] = [*([own] if named else []), "label", *(f"label {n}" for n in range(len(columns)))]
+    return next(each for each in names if each not in columns)
+
+
+def has_texts(schema: Schema) -> bool:
+    """Whether some column holds texts."""
+    return any(column.kind == "text" for column in schema.columns)
 
 
 def encode_rows(schema: Schema, X: Any, source: str) -> NDArray[np.float32]:
@@ -72,7 +87,7 @@ def frame_column(values: Any) -> NDArray[Any]:
     gaps = values.isna().tolist()
     plain = [None if gap else each for gap, each in zip(gaps, values.tolist(), strict=True)]
     if kind == "M":
-        plain = [None if each is None else each.isoformat() for each in plain]
+        plain = [None if each is None else each.isoformat().removesuffix("T00:00:00") for each in plain]
     return objects(plain)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from fedkt.data.pixels import pixel_names
 from fedkt.data.schema import Schema
 from fedkt.errors import ModelError
 from fedkt.estimator.choice import label_of
+from fedkt.estimator.encoding import label_name
 from fedkt.final_card import NO_PLAN, FinalCard, with_card
 from fedkt.models.final_exchange import to_final_onnx
 from fedkt.system.files import write_atomically
@@ -30,12 +32,15 @@ def final_file(own: FedKTClassifier, path: Any) -> bytes:
             "such as 'logistic', instead of a pipeline: strings are then encoded by columns that travel in the file."
         )
     columns = number_columns(own) if schema is None else schema
-    model = to_final_onnx(
-        own.final_model_,
-        n_features=columns.n_features,
-        n_classes=len(own.classes_),
-        check_rows=own._check_sample,
-    )
+    with warnings.catch_warnings():
+        # Rows of a data frame are compared without their names.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        model = to_final_onnx(
+            own.final_model_,
+            n_features=columns.n_features,
+            n_classes=len(own.classes_),
+            check_rows=own._check_sample,
+        )
     report = own.report_
     card = FinalCard.model_validate(
         {
@@ -61,5 +66,5 @@ def number_columns(own: FedKTClassifier) -> Schema:
         names: list[str] = list(pixel_names(own._form.image))
     else:
         names = [str(each) for each in getattr(own, "feature_names_in_", [f"x{n}" for n in range(own.n_features_in_)])]
-    label = next(each for each in ("label", *(f"label {place}" for place in range(len(names)))) if each not in names)
-    return Schema(columns=tuple(Column(name=name, kind="number") for name in names), label=label, scale=False)
+    columns = tuple(Column(name=name, kind="number") for name in names)
+    return Schema(columns=columns, label=label_name(own._target, names), scale=False)

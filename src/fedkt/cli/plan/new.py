@@ -18,6 +18,7 @@ from fedkt.errors import ConfigurationError
 if TYPE_CHECKING:
     from fedkt.plan import Plan
 
+GOOD_AT_TEXTS = ("logistic", "linear")
 IDENTIFIER = 0.5
 """A category with more different values than this part of the public rows likely names rows."""
 
@@ -166,6 +167,7 @@ def new_plan(
       fedkt plan new --public letters.csv --label topic --classes bill,other --party north --party south
       --text letter --model logistic --voting expert
     """
+    from fedkt.algorithms.voting import Consistent
     from fedkt.cli.output import stdout, warn
     from fedkt.plan import make_plan
     from fedkt.system.files import write_atomically
@@ -192,6 +194,11 @@ def new_plan(
             f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows "
             f"or persons, nothing can be learned from it: leave it out with --ignore {name}. If it holds texts of many "
             f"words, say so: --text {name}."
+        )
+    if columns.text and (agreed.models.default not in GOOD_AT_TEXTS or agreed.voting == Consistent.name):
+        warn(
+            "Texts were learned best by linear families in expert voting, and badly by trees: --model logistic "
+            "--voting expert. docs/guide/data.md has what was measured."
         )
     stdout.print(
         f"\nWritten to {target.output}. Send it with {columns.public} to every party and to the server.", markup=False

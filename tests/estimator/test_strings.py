@@ -185,6 +185,13 @@ def test_a_named_family_is_searched_by_its_parameters():
     assert both.best_params_["estimator__max_depth"] == 3
 
 
+def test_parameters_of_a_family_that_nobody_chose_are_refused_in_words():
+    with pytest.raises(ConfigurationError, match="Nobody has chosen a family as `estimator`"):
+        FedKTClassifier().set_params(estimator__max_depth=3)
+    with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
+        FedKTClassifier("tree").set_params(depth=3)
+
+
 def test_a_name_is_cloned_as_a_name_and_a_wrong_one_waits_for_fit():
     assert clone(FedKTClassifier("xgboost", final="lr")).get_params(deep=False)["estimator"] == "xgboost"
     changed = clone(FedKTClassifier("logistic").set_params(estimator__logisticregression__C=0.5))

@@ -27,8 +27,14 @@ class NamedParameters(BaseEstimator):
         inner = {name: value for name, value in params.items() if "__" in name}
         asked = {name.partition("__")[0] for name in inner}
         for role in ROLES:
-            if role in asked and isinstance(getattr(self, role), str):
-                setattr(self, role, as_estimator(getattr(self, role)))
+            own = getattr(self, role)
+            if role in asked and own is None:
+                raise ConfigurationError(
+                    f"Nobody has chosen a family as `{role}`, so it has no parameters to set. Name one, for instance "
+                    f"{role}='forest'."
+                )
+            if role in asked and isinstance(own, str):
+                setattr(self, role, as_estimator(own))
         super().set_params(**inner)
         return self
 

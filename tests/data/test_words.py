@@ -72,6 +72,18 @@ def test_weights_and_rows_are_those_of_scikit_learn():
     np.testing.assert_allclose(rows, judge.transform(others).toarray(), atol=1e-6)
 
 
+def test_weights_are_as_worked_out_by_hand():
+    # ln(9 / 5) + 1 for bill, ln(9 / 4) + 1 for late and train, ln(9 / 3) + 1 for again and pays.
+    assert fit_words(LETTERS, 9) == (
+        ("again", "bill", "late", "pays", "train"),
+        (2.098612, 1.587787, 1.81093, 2.098612, 1.81093),
+    )
+    row = np.zeros((1, 2), dtype=np.float32)
+    encode_words(["b a a a other"], ["a", "b"], [1.0, 2.0], row)
+    # (1 + ln 3, 2) = (2.098612, 2), whose length is the root of 4.404172 + 4, 2.899.
+    assert row[0].tolist() == pytest.approx([2.098612 / 2.899, 2 / 2.899], abs=1e-4)
+
+
 def test_the_words_of_most_texts_are_kept():
     assert fit_words(LETTERS, 2)[0] == ("bill", "late"), "the is in more than half, train after late in the alphabet"
     assert fit_words(["only one"], 5)[0] == ("one", "only")

@@ -81,6 +81,12 @@ def test_a_pipeline_of_strings_has_no_file():
         own.to_onnx()
 
 
+def test_classes_that_a_file_cannot_tell_apart_are_refused_in_words():
+    own = FedKTClassifier("tree", random_state=0).fit(X, np.array(["1", "1.0"])[Y])
+    with pytest.raises(ModelError, match=r"classes: it has the same class twice \(1 and '1' are the same\)"):
+        own.to_onnx()
+
+
 def test_a_file_says_what_was_promised():
     own = FedKTClassifier(
         "tree", level="L1", noise=Gaussian(sigma=2.0), noise_seed=0, class_labels=["benign", "malignant"]

@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from fedkt.data.agreed_column import Column
 from fedkt.data.pixels import pixel_names
 from fedkt.data.schema import Schema
@@ -14,6 +16,7 @@ from fedkt.estimator.choice import label_of
 from fedkt.estimator.encoding import label_name
 from fedkt.final_card import NO_PLAN, FinalCard, with_card
 from fedkt.models.final_exchange import to_final_onnx
+from fedkt.plan import faults_of
 from fedkt.system.files import write_atomically
 
 if TYPE_CHECKING:
@@ -42,18 +45,21 @@ def final_file(own: FedKTClassifier, path: Any) -> bytes:
             check_rows=own._check_sample,
         )
     report = own.report_
-    card = FinalCard.model_validate(
-        {
-            "task": columns.label,
-            "plan": NO_PLAN,
-            "level": report.level,
-            "classes": tuple(map(label_of, own.classes_.tolist())),
-            "schema": columns,
-            "privacy": report.privacy_statement,
-            "probabilities": model.soft,
-            "alarms": report.alarms,
-        }
-    )
+    values = {
+        "task": columns.label,
+        "plan": NO_PLAN,
+        "level": report.level,
+        "classes": tuple(map(label_of, own.classes_.tolist())),
+        "schema": columns,
+        "privacy": report.privacy_statement,
+        "probabilities": model.soft,
+        "alarms": report.alarms,
+    }
+    try:
+        card = FinalCard.model_validate(values)
+    except ValidationError as reason:
+        where, _, words = faults_of(reason)[0]
+        raise ModelError(f"The final model's file cannot say this of itself: {where}: {words}. Rename it.") from reason
     data = with_card(model.data, card)
     if path is not None:
         write_atomically(Path(path), data)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from fedkt.algorithms import Auto, Moments
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.estimator.encoding import encode_rows
-from fedkt.estimator.inputs import check_public_rows, estimator_of
+from fedkt.estimator.inputs import check_public_rows
 from fedkt.federation import Algorithm
 from fedkt.models.base import Image, image_of
 from fedkt.models.catalogue import family_of
@@ -164,7 +164,9 @@ def check_rows(own: FedKTClassifier, X: Any, form: RowForm, *, reset: bool) -> A
         accept_sparse="csr" if tags.sparse else False,
         ensure_all_finite="allow-nan" if tags.allow_nan else not form.encoded,
         # Only a schema or a pipeline can make something of strings.
-        dtype=None if form.strings or isinstance(estimator_of(own.estimator), Pipeline) else "numeric",
+        dtype=None
+        if form.strings or (isinstance(own.estimator, Pipeline) and reads_strings(own.estimator))
+        else "numeric",
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import struct
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +39,17 @@ def federation(folder: Path) -> dict[str, list[bytes]]:
             *("party", plan, "--name", name, "--data", folder / f"{name}.csv", "--public", public),
             *("-o", folder / "inbox", "--work", folder / "work", "--ledger", folder / f"{name}.ledger"),
         )
+    schema, told = folder / "schema.toml", folder / "told.toml"
+    fedkt("public", "schema", public, "--label", "label", "--shares", "-o", schema)
+    fedkt("public", "marginals", public, "--schema", schema, "--name", "north", "--epsilon", "1", "-o", told)
     fedkt("server", plan, "--public", public, "--bundles", folder / "inbox", "-o", folder / "result")
     return {
         "plan": [plan.read_bytes()],
         "bundle": [path.read_bytes() for path in sorted((folder / "inbox").glob("*.fedkt"))],
         "ledger": [(folder / "north.ledger").read_bytes()],
         "final": [path.read_bytes() for path in (folder / "result").rglob("final.onnx")],
+        "schema": [schema.read_bytes(), plan.read_bytes()],
+        "marginals": [told.read_bytes()],
         "csv": [public.read_bytes(), b'a;b\n1;"x\ny"\n'],
     }
 
@@ -56,12 +63,25 @@ def tables() -> dict[str, list[bytes]]:
     idx = struct.pack(">4B3I", 0, 0, 8, 3, 2, 2, 2) + bytes(range(8))
     return {
         "csv.gz": [gzip.compress(b"a,b\n1,2\n")],
+        "csv.xz": [lzma.compress(b"a;b\n1,5;2\n")],
+        "txt": ["a\tb\n1\t2\n".encode("utf-16"), "größe;b\n1,5;2\n".encode("cp1252"), b"sep=;\na;b\n1;2\n"],
+        "xlsx": [_workbook()],
         "npz": [npz.getvalue()],
         "libsvm": [b"+1 1:2 3:4e-1 # first\n\n-1 2:1\n"],
         "idx": [idx],
         "idx.gz": [gzip.compress(idx)],
         "parquet": _parquet(),
     }
+
+
+def _workbook() -> bytes:
+    from openpyxl import Workbook
+
+    book, stream = Workbook(), io.BytesIO()
+    for row in (["a", "b"], [1, "x"], [date(2024, 3, 31), 2.5]):
+        book.active.append(row)
+    book.save(stream)
+    return stream.getvalue()
 
 
 def _parquet() -> list[bytes]:

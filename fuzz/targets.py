@@ -10,6 +10,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 FOLDER = Path(".fuzz")
 """Where seeds, what was learnt and findings lie."""
 
@@ -50,6 +52,20 @@ def read_plan(data: bytes) -> object:
     return parse_plan(data, "plan.toml")
 
 
+def read_schema(data: bytes) -> object:
+    """What is known of columns, and a row that is made of it."""
+    from fedkt.live.made_rows import from_schema
+
+    return from_schema(_written(data, ".toml")).copula.draw(1, np.random.default_rng(0))
+
+
+def read_marginals(data: bytes) -> object:
+    """What a party tells of its columns, and a row that is made of it."""
+    from fedkt.live.made_rows import from_marginals
+
+    return from_marginals([_written(data, ".toml")]).copula.draw(1, np.random.default_rng(0))
+
+
 def read_ledger(data: bytes) -> object:
     """A ledger file without its head."""
     from fedkt.privacy.ledger_file import LedgerFile
@@ -64,9 +80,7 @@ def read_table(data: bytes, ending: str) -> object:
     """A table in a file with this ending."""
     from fedkt.data.table import read_table as read
 
-    path = _folder() / f"{os.getpid()}{ending}"
-    path.write_bytes(data)
-    return read(path)
+    return read(_written(data, ending))
 
 
 def read_parquet(data: bytes) -> object:
@@ -94,6 +108,12 @@ def _agreed() -> dict[str, Any]:
     return {"plan": plan.digest, "classes": plan.classes, "n_features": plan.columns.n_features}
 
 
+def _written(data: bytes, ending: str) -> Path:
+    path = _folder() / f"{os.getpid()}{ending}"
+    path.write_bytes(data)
+    return path
+
+
 def _folder() -> Path:
     """A folder in memory, where there is one."""
     return Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())
@@ -105,9 +125,14 @@ TARGETS: dict[str, tuple[Callable[[bytes], object], str]] = {
     "graph": (read_graph, "final"),
     "card": (read_card, "final"),
     "plan": (read_plan, "plan"),
+    "schema": (read_schema, "schema"),
+    "marginals": (read_marginals, "marginals"),
     "ledger": (read_ledger, "ledger"),
     "csv": (partial(read_table, ending=".csv"), "csv"),
     "csv.gz": (partial(read_table, ending=".csv.gz"), "csv.gz"),
+    "csv.xz": (partial(read_table, ending=".csv.xz"), "csv.xz"),
+    "txt": (partial(read_table, ending=".txt"), "txt"),
+    "xlsx": (partial(read_table, ending=".xlsx"), "xlsx"),
     "npz": (partial(read_table, ending=".npz"), "npz"),
     "libsvm": (partial(read_table, ending=".libsvm"), "libsvm"),
     "idx": (partial(read_table, ending="-images-idx3-ubyte"), "idx"),

@@ -34,6 +34,7 @@ from paper.private_tables import (
     settings_in_words,
     settings_table,
 )
+from paper.public_rows_table import public_rows_tables
 from paper.quality_results import behind_table, cells_of, copying_table, rules_table, summary_table, table_of_cells
 from paper.tables import (
     bytes_table,
@@ -143,6 +144,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
         },
         "docs/guide/data.md": {"texts": text_table(TEXTS)},
         "docs/final-models.md": final_models(),
+        "docs/guide/public-rows.md": {"public rows": public_rows_tables(RESULTS / "public-rows.jsonl")},
         "docs/moments-results.md": {**moments_parts(ROOT / "paper")},
         "docs/decisions/0013-what-a-final-model-learns.md": {
             "hesitant students": rules_table(RESULTS / "hesitant-students.jsonl"),

@@ -38,7 +38,11 @@ HEAVY = {"torch", "xgboost", "lightgbm"}
 
 
 def modules():
-    return sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+    return sorted(
+        path
+        for path in SOURCE.rglob("*.py")
+        if path.name not in ("__init__.py", "__main__.py") or path.parent != SOURCE
+    )
 
 
 def imported(path):

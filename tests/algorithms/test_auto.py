@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from fedkt import FedKTClassifier
-from fedkt.algorithms.auto import ASIDE, REST, Auto, expected_brier, linear_part, rows_aside, score
+from fedkt.algorithms.auto import REST, Auto
 from fedkt.algorithms.class_sums import GRAM, MOMENTS
+from fedkt.algorithms.expectation import ASIDE, expected_brier, linear_part, rows_aside, score
 from fedkt.algorithms.heads import Sums
 from fedkt.cli.runs import full_name
 from fedkt.errors import ConfigurationError, ModelError

@@ -18,7 +18,7 @@ from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.voting import VOTINGS
 from fedkt.cli import app
 from fedkt.cli.groups import FormerNoiseOptions, PrivacyOptions
-from fedkt.cli.panels import DATA, MODEL, Verb, values_of, with_groups
+from fedkt.cli.panels import DATA, FILE, MODEL, Verb, values_of, with_groups
 from fedkt.cli.runs import algorithms_with, noise_choice
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
@@ -82,7 +82,8 @@ def test_no_help_and_no_completion_shows_a_place_that_nobody_filled(name, comman
 def test_help_comes_in_panels_and_without_the_flags_of_before(verb):
     shown = fedkt(*verb, "--help").stdout
     found = [panel for panel in re.findall(r"╭─ (.+?) ─+╮", shown) if panel != "Arguments"]
-    assert found == [each for each in PANELS if verb[0] != "plan" or not each.startswith("Rounds")]
+    wanted = [each for each in PANELS if verb[0] != "plan" or not each.startswith("Rounds")]
+    assert found == [*wanted, *([FILE] if verb[0] == "plan" else [])]
     assert "--noise" in shown
     assert not words(shown) & {"--mechanism", "--gamma", "--sigma", "--theta", "--threshold", "--sigma-test"}
 

@@ -254,6 +254,14 @@ def test_an_epsilon_that_is_asked_for_is_kept_and_nearly_used_up(tmp_path, algor
     assert 1.9 < said["epsilon"] <= 2.0
 
 
+def test_an_error_is_an_object_where_a_result_would_be_one(tmp_path):
+    done = fedkt("simulate", "adult", "--data-dir", str(tmp_path / "nowhere"), "--json")
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["exit_code"], said["kind"]) == (1, 1, "DataError")
+    assert said["error"] in " ".join(done.stderr.split("error: ")[1].split("\n"))
+    assert "nowhere" in said["error"]
+
+
 def test_missing_data_says_where_it_was_looked_for(tmp_path):
     done = fedkt("simulate", "adult", "--data-dir", str(tmp_path / "nowhere"))
     assert done.returncode == 1

@@ -135,7 +135,8 @@ def test_absent_columns_are_all_named_with_the_file():
     ("columns", "words"),
     [
         ({"age": ["1", "old", "very"]}, r"line 3: 'old' in column 'age' is not a number \(and 1 more row\)"),
-        ({"age": ["1", "1,5", "2"]}, "decimals with a point"),
+        ({"age": ["1", "1,5", "2"]}, "--decimal ,"),
+        ({"age": ["1", "old", "2"]}, "decimals with a point"),
         ({"age": ["1", "1_000", "2"]}, "not a number"),
         ({"age": ["1", "inf", "2"]}, "line 3: 'inf' in column 'age' is infinite"),
         ({"age": ["1", "1e300", "2"]}, "line 3: '1e300' in column 'age' is too large"),

@@ -49,15 +49,14 @@ def test_rows_remember_the_line_they_start_on(tmp_path):
     ("text", "words"),
     [
         ("", "is empty"),
-        ("\n1,2\n", "starts with an empty line"),
+        ("\n\n", "is empty"),
         ("a,b\n", "no rows"),
         ("a,b\n1,2\n3\n", "line 3: 1 values, but the header names 2"),
         ("a,b\n1,2,3\n", "line 2: 3 values"),
         ("a,b,a\n1,2,3\n", "'a' more than once"),
-        (",a,b\n0,1,2\n", "column 1 of the header has no name"),
         ("1.5,2,3\n4,5,6\n", "looks like data"),
         ('a,b\n1,2\n1,"open\n', "line 3"),
-        (b"a,b\n1,\xe9\n", "not UTF-8"),
+        (b"a,b\n1,\x81\n", "not UTF-8"),
         ("a,b\n1," + "x" * 200_000 + "\n", "line 2: field larger"),
     ],
 )
@@ -73,8 +72,8 @@ def test_a_csv_without_the_label_asked_for_names_its_columns(tmp_path):
 
 
 def test_an_unknown_ending_lists_what_works(tmp_path):
-    for name in ("a.xlsx", "a", "a.npz.gz", "a.pkl"):
-        with pytest.raises(DataError, match=r"\.csv, \.csv\.gz, \.parquet, \.npz, \.libsvm"):
+    for name in ("a.docx", "a", "a.pkl.gz", "a.pkl"):
+        with pytest.raises(DataError, match=r"\.csv, \.tsv, .*\.parquet, \.npz, \.libsvm"):
             read_table(write(tmp_path, name, "x"))
     assert ".pkl" not in READERS
 

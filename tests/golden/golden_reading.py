@@ -13,6 +13,8 @@ from command_line import fedkt
 from fedkt.lab.results import read_lines, stored
 from fedkt.live.inbox import look
 from fedkt.live.mailbox import FolderMailbox
+from fedkt.live.marginals import read_marginals
+from fedkt.live.public_files import read_description
 from fedkt.models.prediction import predict_all, probabilities_of_all
 from fedkt.plan import read_plan
 from fedkt.system.versions import versions
@@ -33,6 +35,16 @@ def told(*words):
 def plan_in(path):
     """The Plan in a file."""
     return read_plan(path)
+
+
+def marginals_in(path):
+    """What a party told of its columns."""
+    return read_marginals(path)
+
+
+def columns_in(path):
+    """What everybody knows of the columns."""
+    return read_description(path)
 
 
 def bundle_in(path, plan):

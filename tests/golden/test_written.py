@@ -15,7 +15,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from asked_for import ON_DIGITS, SIMULATIONS, plan_words
-from golden_reading import answers, bundle_in, outputs, plan_in, public_rows, same_circumstances, sums_told, told
+from golden_reading import (
+    answers,
+    bundle_in,
+    columns_in,
+    marginals_in,
+    outputs,
+    plan_in,
+    public_rows,
+    same_circumstances,
+    sums_told,
+    told,
+)
 from golden_runs import classifier_answers, plain_report
 from made_up_rows import write_pictures, write_table
 
@@ -239,3 +250,14 @@ def test_a_plan_with_a_feature_map_and_its_bundle_of_sums_are_read_as_they_were(
     now, before = sums_told(plan, bundle), MOMENTS[name]["told"]
     assert (now["arrays"], now["counts"]) == (before["arrays"], before["counts"])
     np.testing.assert_allclose(now["features"], before["features"], atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("exact", None), ("noisy", 3.9996244170793407)])
+def test_what_a_party_told_of_its_columns_is_read_for_ever(name, epsilon):
+    folder = WRITTEN / "marginals"
+    found, written = marginals_in(folder / f"{name}.toml"), tomllib.loads((folder / f"{name}.toml").read_text())
+    assert found.counts == tuple(map(tuple, written["counts"]))
+    assert found.products == tuple(written["products"])
+    assert (None if found.promise is None else found.promise.epsilon) == epsilon
+    agreed = "73f0bb2b65cc9c056d4f3ce8eb73b9cd01c20ab72be2bf050260827c818e263b"
+    assert found.description.digest == columns_in(folder / "schema.toml").digest == agreed

@@ -292,8 +292,8 @@ def test_a_headline_of_many_algorithms_names_the_ends_and_says_of_whom_it_speaks
     others = {"solo": 0.70, "pate": 0.75, "fedkt-expert": 0.82, "centralised": 0.85}
     runs = [report(), *(report(algorithm=name, accuracy=value, votes={}) for name, value in others.items())]
     headline = render_page(runs, title="x").partition('<div class="headline')[2].partition("</div>")[0]
-    assert "FedKT has 10.0 points more than a party alone on average." in headline
-    assert "FedKT has 5.0 points less than training on the pooled rows." in headline
+    assert "FedKT, experts has 12.0 points more than a party alone on average." in headline
+    assert "FedKT, experts has 3.0 points less than training on the pooled rows." in headline
     assert "The other 2 lie in between." in headline
     assert "PATE" not in headline
 

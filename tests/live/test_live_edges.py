@@ -249,7 +249,10 @@ def test_public_rows_with_texts_that_cannot_be_printed_are_refused_in_words(tmp_
     with pytest.raises(DataError, match=r"public\.csv cannot be used as public rows: .*'a\\nb' has a line break"):
         make_plan(tmp_path / "public.csv", label="ill", classes=["yes", "no"], parties=["north"], model="tree")
     (tmp_path / "public.csv").write_text('age,"wa\nrd"\n30,a\n31,c\n')
-    with pytest.raises(DataError, match=r"column name 'wa\\nrd' has a line break"):
+    plan = make_plan(tmp_path / "public.csv", label="ill", classes=["yes", "no"], parties=["north"], model="tree")
+    assert [column.name for column in plan.columns.columns] == ["age", "wa rd"]
+    (tmp_path / "public.csv").write_text('age,"wa\x07rd"\n30,a\n31,c\n')
+    with pytest.raises(DataError, match=r"column name 'wa\\x07rd' has a line break or another"):
         make_plan(tmp_path / "public.csv", label="ill", classes=["yes", "no"], parties=["north"], model="tree")
     (tmp_path / "public.csv").write_text('age (5"),ward\n30,a\n31,c\n')
     plan = make_plan(tmp_path / "public.csv", label="ill", classes=["yes", "no"], parties=["north"], model="tree")

@@ -44,6 +44,15 @@ def folder(finished, tmp_path):
     return tmp_path
 
 
+def test_a_final_model_that_is_there_is_replaced_only_if_that_is_asked_for(folder):
+    words = ("server", folder / "plan.toml", "--public", folder / "public.csv", "--bundles", folder / "inbox")
+    before = {path.name: path.read_bytes() for path in (folder / "result").iterdir()}
+    with pytest.raises(ConfigurationError, match=r"final\.onnx is there already.*--force"):
+        fedkt(*words, "-o", folder / "result")
+    assert {path.name: path.read_bytes() for path in (folder / "result").iterdir()} == before
+    fedkt(*words, "-o", folder / "result", "--force")
+
+
 def test_a_signed_final_model_is_taken_under_its_servers_key(finished):
     final, key = finished / "result" / "final.onnx", finished / "server.pub"
     assert f"signed by {key.read_text().strip()}" in fedkt("inspect", final, "--server-key", key).out

@@ -244,7 +244,8 @@ def test_a_final_model_that_names_one_class_for_everything_comes_with_an_alarm(e
         kept = [line for line in lines if not line.endswith("malignant")]
         (folder / f"{name}.csv").write_text("\n".join(kept) + "\n")
         party(folder, name)
-    (alarm,) = json.loads(server(folder, "--json").out)["alarms"]
+    lost, alarm = json.loads(server(folder, "--json").out)["alarms"]
+    assert lost.startswith("The final model can never name 'malignant'")
     assert alarm.startswith("It names 'benign' for every public row")
     assert "It names 'benign' for every public row" in (folder / "result" / "model-card.md").read_text()
     assert "It names 'benign'" in fedkt("predict", folder / "result" / "final.onnx", folder / "public.csv").err

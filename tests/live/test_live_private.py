@@ -577,7 +577,7 @@ def test_a_ledger_named_after_its_plan_by_an_earlier_version_goes_on_being_used(
         with pytest.raises(PrivacyError, match=r"1 release, with this one .*plan\.toml\.ledger"):
             fedkt(
                 *("server", one / name, "--public", one / "public.csv", "--bundles", one / "inbox"),
-                *("-o", one / "result", "--min-parties", "2"),
+                *("-o", one / "result", "--min-parties", "2", "--force"),
             )
     shutil.copy(one / "plan.toml.ledger", one / LEDGER)
     with pytest.raises(PrivacyError, match=rf"2 ledgers beside .*: {LEDGER}, plan\.toml\.ledger\. Nothing is released"):

@@ -164,6 +164,11 @@ class TestFolderMailbox(MailboxContract):
         with pytest.raises(ConfigurationError, match=r"file is a file\. It takes the folder to write north\.fedkt to"):
             FolderMailbox(tmp_path / "file").check_writable("north.fedkt")
 
+    def test_a_folder_of_others_is_refused_before_anything_is_trained(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+        with pytest.raises(ConfigurationError, match="cannot be written to, or not be made there"):
+            FolderMailbox(tmp_path / "new" / "outbox").check_writable("north.fedkt")
+
 
 class TestMemoryMailbox(MailboxContract):
     @pytest.fixture

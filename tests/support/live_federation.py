@@ -53,7 +53,7 @@ def party(folder, name, *more, data=None, out=None):
 def server(folder, *more):
     return fedkt(
         *("server", folder / "plan.toml", "--public", folder / "public.csv", "--bundles", folder / "inbox"),
-        *("-o", folder / "result", *more),
+        *("-o", folder / "result", "--force", *more),
     )
 
 

@@ -2,7 +2,8 @@
 
 Nobody outside the party can say whether sums are true, but sums of `n` rows keep bounds, since ‖φ‖² ≤ 2: row 0 of M has
 whole numbers, the rows of each class; a class's column is no longer than √2 times that; the first row of G is the sum
-of M over the classes; G is positive semidefinite, and its trace lies between n and 2n.
+of M over the classes; G is positive semidefinite, also after what the classes' means take of it (Σ M_k M_kᵀ / n_k), and
+its trace lies between n and 2n.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ MOST_ROWS = 2.0**53
 """More rows of a class nobody has; larger whole numbers are not all doubles."""
 SLACK = 1e-3
 """What rounding to float32 may cost, as a share of what a bound allows."""
+LEAST_EIGENVALUE = -1e-6
+"""As a share of the rows: float32 makes it of 0 at worst 2e-8, and a ridge leans on what is smaller than this."""
 FAR = 10.0
 """Standard deviations that noise never has."""
 
@@ -123,16 +126,22 @@ def broken_bound(sums: ClassSums) -> str:
         return "the first row of its Gram matrix is not its sum over the classes"
     if not n * (1 - SLACK) <= np.trace(gram) <= 2 * n * (1 + SLACK):
         return "the trace of its Gram matrix does not lie between its rows and twice as many"
-    if n and float(np.linalg.eigvalsh(gram)[0]) < -room:
+    if n and float(np.linalg.eigvalsh(gram)[0]) < LEAST_EIGENVALUE * n:
         return "its Gram matrix is not positive semidefinite"
+    held = sums.counts > 0
+    means = moments[:, held] / np.sqrt(sums.counts[held])
+    if n and float(np.linalg.eigvalsh(gram - means @ means.T)[0]) < LEAST_EIGENVALUE * n:
+        return "its Gram matrix has no room for the means of its classes"
     return ""
 
 
 def noisy_fault(sums: ClassSums, sigma: float) -> str:
     """What these noisy sums are that no rows' with this noise can be, but by a chance of one in 10²⁰; else empty."""
-    width, classes = sums.moments.shape
-    rows = max(float(sums.counts.sum()), 0.0) + FAR * sigma * np.sqrt(classes)
-    length = float(np.sqrt((sums.moments**2).sum()))
-    if length > LARGEST_ROW * rows + sigma * (np.sqrt(width * classes) + FAR):
+    width = len(sums.moments)
+    if (sums.counts < -FAR * sigma).any():
+        return "it has fewer rows of a class than none, by more than the noise can take away."
+    rows = np.maximum(sums.counts, 0.0) + FAR * sigma
+    lengths = np.sqrt((sums.moments**2).sum(axis=0))
+    if (lengths > LARGEST_ROW * rows + sigma * (np.sqrt(width) + FAR)).any():
         return "its sums are longer than its rows and the noise together can make them."
     return ""

@@ -13,6 +13,11 @@ rows, whatever the partition. Without a labelled row at hand, what they would sc
 Public rows stand in for the parties' own. What these score in the mean, ΣM tells, and how these scores vary, G, where
 it is their own: public scores are moved and stretched until mean and covariance agree. Where G is not, public rows are
 weighed until the mean agrees (exponential tilting). An odd sample of public rows is then less odd.
+
+What sums and what public rows say may still contradict each other: where classes are well apart, the sums can have
+rows agree with their classes by more than any public row agrees with any class. The log loss would then fall below 0,
+which none does, and no slope would be steep enough. So probabilities are never surer than so few rows can tell: their
+mean entropy on the public rows is 1/√rows at least.
 """
 
 from __future__ import annotations
@@ -31,6 +36,8 @@ STRENGTHS = tuple(10.0 ** (power / 2) for power in range(-10, 2))
 FREE = 1e-9
 """The ridge on the constant, which none should shrink."""
 DISCRIMINANTS = "LDA"
+FLATTER = 0.8
+"""By what the slope is made flatter until probabilities are no surer than rows can tell."""
 STEEPEST_TILT = 4.0
 """How far a standardised score may tilt the weight of a public row."""
 
@@ -80,7 +87,11 @@ class CalibratedHead:
     weights: Matrix
     offsets: Matrix
     log_loss: float
-    """What it should cost on rows that it has not seen."""
+    """What it should cost on rows that it has not seen; no less than what it itself expects of public rows."""
+    hedged: bool = False
+    """Whether it was made less sure than the sums would have it, so that its log loss tells nothing."""
+    strength: float = 0.0
+    """Of the ridge that was found best, where one was looked for."""
 
     def probabilities(self, features: Matrix) -> Matrix:
         """How probable each class is."""
@@ -124,10 +135,10 @@ def lda_head(sums: Sums, strength: float) -> Head:
     left = within + strength * max(float(np.diag(within).mean()), FREE) * np.eye(len(within))
     directions = np.linalg.solve(left, means)
     weights = centred(np.vstack([np.log(sums.shares) - 0.5 * (means * directions).sum(axis=0), directions]))
-    # A row is part of its own class's mean.
+    # A row is part of its own class's mean, and of the covariance that measures how far it is from there.
     freedom = float(np.trace(np.linalg.solve(left, within)))
     others = np.maximum(counts - 1, 1.0)
-    extra = freedom / others * (1 + 0.5 / others)
+    extra = freedom / max(1 - freedom / rows, FREE) / others * (1 + 0.5 / others)
     agreement = float((weights * sums.moments).sum()) / rows - (1 - 1 / n_classes) * float(sums.shares @ extra)
     return Head(DISCRIMINANTS, weights, agreement)
 
@@ -151,16 +162,17 @@ def best_ridge(sums: Sums, widths: Sequence[int]) -> tuple[Head, float, int]:
 def solve(sums: Sums, public: Matrix, widths: Sequence[int]) -> CalibratedHead:
     """The calibrated head for these sums.
 
-    Of two classes ridge and LDA have the same direction; of more the likelier one is taken.
+    Of two classes ridge and LDA have the same direction; of more the likelier one is taken, and LDA where neither can
+    be told to be.
     """
     ridge, strength, width = best_ridge(sums, widths)
     heads = [ridge]
     if sums.moments.shape[1] > 2:
-        heads.append(lda_head(sums.first(width), strength))
+        heads.insert(0, lda_head(sums.first(width), strength))
     tries = [calibrate(head, sums.first(width), public[:, :width]) for head in heads]
-    best = min(tries, key=lambda each: each.log_loss)
+    best = min(tries, key=lambda each: (each.hedged, 0.0 if each.hedged else each.log_loss))
     rest = np.zeros((public.shape[1] - width, best.weights.shape[1]))
-    return replace(best, weights=np.vstack([best.weights, rest]))
+    return replace(best, weights=np.vstack([best.weights, rest]), strength=strength)
 
 
 def calibrate(head: Head, sums: Sums, public: Matrix, weights: Matrix | None = None) -> CalibratedHead:
@@ -194,8 +206,20 @@ def calibrate(head: Head, sums: Sums, public: Matrix, weights: Matrix | None = N
     bounds = [(FLATTEST, STEEPEST)] + [(-free, free)] * len(shares)
     start = np.concatenate([[1.0], start])
     value, found = _least(loss, start, bounds)
+    expected = entropy(found[0] * scaled + found[1:], tilt)
+    hedged = expected < np.sqrt(doubt)
+    while expected < np.sqrt(doubt) and found[0] > FLATTEST:
+        bounds[0] = (FLATTEST, max(FLATTER * float(found[0]), FLATTEST))
+        value, found = _least(loss, np.concatenate([[bounds[0][1]], start[1:]]), bounds)
+        expected = entropy(found[0] * scaled + found[1:], tilt)
     slope, offsets = float(found[0]) / unit, found[1:] - found[1:].mean()
-    return CalibratedHead(head.name, head.weights * slope, offsets, value)
+    return CalibratedHead(head.name, head.weights * slope, offsets, max(value, expected), hedged)
+
+
+def entropy(logits: Matrix, weights: Matrix) -> float:
+    """What probabilities themselves expect their log loss to be on these rows."""
+    probable = softmax(logits)
+    return float(weights @ -(probable * np.log(np.maximum(probable, FREE))).sum(axis=1))
 
 
 def moved(scores: Matrix, means: Matrix, covariance: Matrix) -> Matrix:

@@ -27,7 +27,8 @@ from fedkt.algorithms.heads import CalibratedHead, Sums, solve
 from fedkt.algorithms.noisy_heads import solve_noisy
 from fedkt.algorithms.party_head import PartyHead
 from fedkt.algorithms.party_total import MOST, PartyTotal
-from fedkt.algorithms.received_sums import Heard, Received, note_parties
+from fedkt.algorithms.received_sums import PLAIN, Heard, Received, note_parties
+from fedkt.algorithms.sums_alarms import alarm_of_lost_classes, alarm_of_one_class
 from fedkt.algorithms.voting.base import LabelledRows
 from fedkt.algorithms.voting.lost import note_absent_classes
 from fedkt.bundle import Bundle
@@ -248,14 +249,16 @@ class Moments(Algorithm):
 
     def train_final(self, server: Server, heard: Heard) -> Bundle:
         """The final model of these sums."""
-        if not heard.received.sums:
+        # At level L1 such a total has noise like any other, and nothing hangs on who sent what.
+        if not heard.received.sums and self.level != "L1":
             raise ModelError("No party sent sums that can be used; there is nothing to solve a head from.")
         with one_thread():
             public = heard.features(server.public)
             make = self.head_of_parties if self.level == "L1" else self.head_of_rows
             model, labelled = make(server, heard, public)
             server.diary.vote.labels = [(None, labelled.labels)]
-            note_absent_classes(server, labelled.labels)
+            if not alarm_of_one_class(server, labelled.labels, noisy=self.level != "L0"):
+                note_absent_classes(server, labelled.labels)
             if self.final is not None:
                 model = final_lesson(self, server, labelled).fit()
             return Bundle("server", server.classes, (model,))
@@ -265,7 +268,8 @@ class Moments(Algorithm):
         received, features = heard.received, heard.features
         present = received.classes_present()
         head = self.solve(received.over(present, public), features, public)
-        note_parties(server, received, public)
+        note_parties(server, received, public, head.strength or PLAIN)
+        alarm_of_lost_classes(server, received, self.smallest_class)
         known = np.zeros((len(public), len(server.classes)))
         known[:, present] = head.probabilities(public)
         labels = np.asarray(known.argmax(axis=1), dtype=np.int64)

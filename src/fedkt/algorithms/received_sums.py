@@ -22,9 +22,9 @@ from fedkt.votes import Labels
 CERTAIN = 4.0
 """A class counts as there where its noisy count is so many standard deviations above 0."""
 PLAIN = 1e-2
-"""The ridge by which influences are measured: the same for all parties."""
+"""The ridge by which influences are measured where noise is on, and no ridge is served: the same for all parties."""
 STRONG = 0.1
-"""From this share of changed labels on a party's influence is told in words."""
+"""From this share of changed labels on a party's influence is told in words, and from half an even share on."""
 MOST_NAMES = 3
 SKEWED = 0.02
 """From this distance between public and parties' rows on, as a share of how far rows are from each other, a warning."""
@@ -49,9 +49,14 @@ class Received:
         """Of the noise on each number of the total."""
         return self.noise * len(self.sums)
 
+    @property
+    def least_seen(self) -> float:
+        """More rows than this of a class, at all parties together, are seen through the noise."""
+        return float(CERTAIN * np.sqrt(self.variance))
+
     def classes_present(self) -> Labels:
         """The classes that some party has, as far as the noise lets that be seen."""
-        present = np.flatnonzero(self.total.counts > CERTAIN * np.sqrt(self.variance))
+        present = np.flatnonzero(self.total.counts > self.least_seen)
         if len(present) == 0:
             through = (
                 "through the noise: add rows, or allow a larger epsilon." if self.noise else "in what parties sent."
@@ -90,25 +95,27 @@ def as_sums(total: ClassSums, variance: float, present: Labels, public: Matrix) 
     return Sums(moments, gram, variance)
 
 
-def note_parties(server: Server, received: Received, public: Matrix) -> None:
+def note_parties(server: Server, received: Received, public: Matrix, strength: float = PLAIN) -> None:
     """Write down what each party weighs, and how many public rows would have another label without it.
 
     Without a party all sums are what they are less its own, so that this is exact, and one linear system a party.
+    `strength` is that of the ridge that was found best: under a stronger one, who ruins it would not be seen.
     """
     counts = np.maximum([each.counts for each in received.sums], 0.0)
     note_weights(server, received.senders, counts, "says it has")
     total, present = received.total, received.classes_present()
-    labels = plain_labels(received.over(present, public), public, PLAIN)
+    labels = plain_labels(received.over(present, public), public, strength)
     found: dict[str, float] = {}
     for bundle, sums in zip(received.senders, received.sums, strict=True):
         rest, noise = total - sums, received.variance - received.noise
-        others = np.intersect1d(np.flatnonzero(rest.counts > CERTAIN * np.sqrt(noise)), present)
+        # Also classes that are there only without it: by false counts a party can make one vanish.
+        others = np.flatnonzero(rest.counts > CERTAIN * np.sqrt(noise))
         if len(received.sums) > 1 and len(others):
-            without = others[plain_labels(as_sums(rest, noise, others, public), public, PLAIN)]
+            without = others[plain_labels(as_sums(rest, noise, others, public), public, strength)]
             found[bundle.sender] = float(np.mean(present[labels] != without))
     server.diary.vote.influence = found
     for name in sorted(found, key=lambda each: -found[each])[:MOST_NAMES]:
-        if found[name] >= STRONG:
+        if found[name] >= max(STRONG, 0.5 / len(found)):
             server.diary.say(
                 f"Without party {name!r} {found[name]:.0%} of the public rows would have another label. Nobody can "
                 "check its sums: ask before you believe the result."

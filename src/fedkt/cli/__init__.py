@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 import typer
 
@@ -21,10 +22,11 @@ from fedkt.cli import (
     plan,
     predict,
     privacy,
+    public,
     server,
     simulate,
 )
-from fedkt.cli.output import complain
+from fedkt.cli.output import complain, print_json
 from fedkt.cli.panels import name_catalogues
 from fedkt.errors import ConfigurationError, FedKTError
 
@@ -47,6 +49,7 @@ app.command(rich_help_panel=TRY)(demo.demo)
 app.command(rich_help_panel=TRY)(simulate.simulate)
 app.command(rich_help_panel=TRY)(compare.compare)
 app.command(rich_help_panel=TRY)(datasets.datasets)
+app.add_typer(public.app, name="public", rich_help_panel=LIVE)
 app.add_typer(plan.app, name="plan", rich_help_panel=LIVE)
 app.add_typer(keys.app, name="keys", rich_help_panel=LIVE)
 app.command(rich_help_panel=LIVE)(party.party)
@@ -89,19 +92,30 @@ def stop(number: int, frame: object) -> None:
 
 
 def main(command: Callable[[], object] = app) -> None:
-    """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1."""
+    """Run the command line; anything fedkt refuses becomes one sentence on stderr and exit code 1.
+
+    With --json the sentence is one object on stdout as well, in the place of the result.
+    """
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     try:
         command()
     except FedKTError as error:
-        complain(str(error))
+        give_up(str(error), kind=type(error).__name__)
     except Stopped as stopped:
-        complain("stopped; nothing half-written was left behind", code=128 + stopped.args[0])
+        give_up("stopped; nothing half-written was left behind", kind="Stopped", code=128 + stopped.args[0])
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        complain(f"{error.strerror or error}: {final_path(str(error.filename))}" if error.filename else str(error))
+        words = f"{error.strerror or error}: {final_path(str(error.filename))}" if error.filename else str(error)
+        give_up(words, kind="OSError")
+
+
+def give_up(message: str, *, kind: str, code: int = 1) -> NoReturn:
+    """Leave with the code and the reason, for a script as an object."""
+    if "--json" in sys.argv:
+        print_json({"error": message, "kind": kind, "exit_code": code})
+    complain(message, code=code)
 
 
 def final_path(path: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from fedkt.cli import options
 
-ALGORITHMS = ("fedkt", "fedkt-expert", "solo", "centralised")
+ALGORITHMS = ("fedkt-auto", "fedkt", "solo", "centralised")
 
 
 def demo(
@@ -46,22 +46,22 @@ def demo(
     if as_json:
         print_json({"runs": [each.as_dict() for each in reports]})
         return
-    fedkt, expert, solo, pooled = reports
+    auto, plain, solo, pooled = reports
     stdout.print(
-        f"\nFive parties hold {fedkt.rows['parties']} handwritten digits between them, each mostly other digits than "
-        f"its neighbours (Dirichlet, β = {fedkt.beta}). None shows its rows to anybody.\n"
-        f"Each party cut its rows {fedkt.partitions} times into {fedkt.subsets} subsets, trained a teacher on each, "
-        f"let them vote on {fedkt.rows['public']} public digits without labels, and trained {fedkt.partitions} "
-        "students on the winning labels.\n"
-        f"Only the students travelled, once: {(fedkt.bytes_sent or 0) / 1e3:,.0f} kB for all five parties. The server "
-        "counted a party's vote where its students agreed, and trained the final model.\n"
-        "With expert voting a party sends one student and how many rows of each digit it has, and its word on a digit "
-        "counts by that.\n"
+        f"\nFive parties hold {auto.rows['parties']} handwritten digits between them, each mostly other digits than "
+        f"its neighbours (Dirichlet, β = {auto.beta}). None shows its rows to anybody.\n"
+        "Each party sent one file: a student, which has learned what the party's teacher says of "
+        f"{auto.rows['public']} public digits without labels, and sums of features of its rows, digit by digit. That "
+        f"is {(auto.bytes_sent or 0) / 1e3:,.0f} kB for all five. The server made a final model of the students, "
+        "weighed by who knows which digit, and one of the sums, and serves the one that should be better.\n"
+        f"FedKT as in its paper stands beside it: each party cuts its rows {plain.partitions} times into "
+        f"{plain.subsets} subsets, a teacher learns each, they vote on the public digits, and {plain.partitions} "
+        "students learn the winning labels; the server counts a party where its students agree.\n"
     )
     print_reports(reports)
     stdout.print(
-        f"\nOn {fedkt.rows['test']} digits nobody trained on, a party alone is right {points(solo.accuracy)} % of the "
-        f"time (mean of the five), FedKT {points(fedkt.accuracy)} %, with expert voting {points(expert.accuracy)} %, "
-        f"and a model on all pooled rows, which nobody may have, {points(pooled.accuracy)} %."
+        f"\nOn {auto.rows['test']} digits nobody trained on, a party alone is right {points(solo.accuracy)} % of the "
+        f"time (mean of the five), fedkt {points(auto.accuracy)} %, FedKT as in its paper {points(plain.accuracy)} %, "
+        f"and a forest on all pooled rows, which nobody may have, {points(pooled.accuracy)} %."
     )
     write_report(options.report_path(report, as_json=False), settings[0], reports, data_dir=None, quiet=False)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.fitting import FittingOptions
+from fedkt.cli.panels import with_groups
 
 if TYPE_CHECKING:
     from fedkt.live.evaluation import Evaluation
@@ -30,6 +33,7 @@ Baseline = Annotated[
 Html = Annotated[Path | None, typer.Option(help="Also write a page with tables and pictures.", metavar="PAGE")]
 
 
+@with_groups
 def evaluate(
     model: Final,
     rows: Rows,
@@ -39,6 +43,9 @@ def evaluate(
     html: Html = None,
     server_key: options.ServerKey = None,
     as_json: options.Json = False,
+    *,
+    file: FileOptions,
+    fitting: FittingOptions,
 ) -> None:
     """Say how good a final model is on labelled rows: what is wrong first, then figures, class by class.
 
@@ -51,6 +58,8 @@ def evaluate(
       fedkt evaluate result/final.onnx labelled.csv --bundles inbox --plan plan.toml
 
       fedkt evaluate result/final.onnx labelled.csv --baseline last-year.onnx --html quality.html
+
+      fedkt evaluate result/final.onnx labelled.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.grids import print_below
     from fedkt.cli.output import print_json, stderr
@@ -68,6 +77,8 @@ def evaluate(
         baseline=None if baseline is None else read_final(baseline),
         bundles=None if bundles is None else mailbox_at(bundles),
         plan=None if plan is None else read_plan(plan),
+        form=file.format(),
+        choices=fitting.mapping(),
     )
     if html is not None:
         write_quality_page(html, evaluation, signer)

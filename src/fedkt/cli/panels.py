@@ -21,6 +21,8 @@ from typer.core import TyperCommand
 
 DATA, FEDERATION, MODEL, PRIVACY = "Data", "Federation", "Model", "Privacy"
 ROUNDS, OUTPUT = "Rounds, and other methods", "Run and output"
+FILE = "How the file is written"
+FITTING = "Names and codes of your file"
 PLACE = re.compile(r"\{([a-z]+)(?: ([a-z_]+))?\}")
 
 

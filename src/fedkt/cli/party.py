@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.fitting import OwnFileOptions
+from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -20,7 +23,9 @@ Public = Annotated[Path, typer.Option(help="The public file that came with the p
 Name = Annotated[str, typer.Option(help="Who you are in the plan.")]
 Data = Annotated[
     Path,
-    typer.Option(help="Your own labelled rows: CSV, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay here."),
+    typer.Option(
+        help="Your own labelled rows: CSV, Excel, Parquet, NPZ, LIBSVM, IDX or a folder of images. They stay."
+    ),
 ]
 Output = Annotated[str, typer.Option("--output", "-o", help="The folder to write NAME.fedkt to.", metavar="<path>")]
 Key = Annotated[Path | None, typer.Option(help="Your private key, if the plan lists its public one.")]
@@ -61,6 +66,14 @@ Evaluate = Annotated[
         metavar="FINAL",
     ),
 ]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Train, spend and write nothing: would it run, what would it send, what would it cost, how long would it "
+        "take?",
+    ),
+]
 MostEpsilon = Annotated[
     float | None,
     typer.Option(help="Refuse, before anything is read, a plan or a total in the ledger that costs more than this."),
@@ -68,6 +81,7 @@ MostEpsilon = Annotated[
 MostDelta = Annotated[float | None, typer.Option(help="Refuse a plan with a larger delta.")]
 
 
+@with_groups
 def party(
     plan: Plan,
     name: Name,
@@ -82,14 +96,20 @@ def party(
     identity: Identity = None,
     hold_out: HoldOut = None,
     evaluate: Evaluate = None,
+    check: Check = False,
     server_key: options.ServerKey = None,
     most_epsilon: MostEpsilon = None,
     most_delta: MostDelta = None,
     as_json: options.Json = False,
+    *,
+    file: FileOptions,
+    own_file: OwnFileOptions,
 ) -> None:
     """Train your students on your own rows and write the file to send. Stopped half-way, it goes on where it was.
 
     [bold]Examples[/bold]
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --check
 
       fedkt party plan.toml --name north --data north.csv --public public.csv
 
@@ -101,22 +121,50 @@ def party(
 
       fedkt party plan.toml --name north --data north.csv --public public.csv --hold-out 0.2
 
+      fedkt party plan.toml --name north --data north.xlsx --public public.csv --decimal , --dates admitted=dd/mm/yyyy
+
       fedkt party plan.toml --name north --data north.csv --public public.csv --evaluate result/final.onnx
+
+      fedkt party plan.toml --name north --data north.csv --public public.csv --rename Age=age --label-map 1=yes,0=no
     """
+    from fedkt.cli.check import print_check
     from fedkt.cli.judgement import evaluate_final
-    from fedkt.cli.output import progress_bar
+    from fedkt.cli.output import progress_bar, warn
+    from fedkt.live.check import check_party
     from fedkt.live.keys import read_key
     from fedkt.live.mailbox import mailbox_at
     from fedkt.live.party import run_party
     from fedkt.plan import read_plan
 
     agreed = read_plan(plan)
+    choices = own_file.mapping()
     if evaluate is not None:
-        own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out, "jobs": options.cores(jobs)}
-        evaluate_final(agreed, name, evaluate, own, server_key=server_key, as_json=as_json)
+        if check:
+            raise ConfigurationError("--check is about training and --evaluate about its result. Leave one out.")
+        own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out}
+        own_half = {**own, "form": file.format(), "choices": choices, "jobs": options.cores(jobs)}
+        evaluate_final(agreed, name, evaluate, own_half, server_key=server_key, as_json=as_json)
         return
     if server_key is not None:
         raise ConfigurationError("--server-key is about a final model: it goes with --evaluate FINAL. Leave it out.")
+    settings: dict[str, Any] = {
+        "data": data,
+        "public": public,
+        "outbox": mailbox_at(output, own=True),
+        "jobs": options.cores(jobs),
+        "work": work,
+        "ledger": ledger,
+        "identity": identity,
+        "hold_out": hold_out,
+        "issue": issue,
+        "most_epsilon": most_epsilon,
+        "most_delta": most_delta,
+        "form": file.format(),
+        "choices": choices,
+    }
+    if check:
+        print_check(check_party(agreed, name, key=key, **settings), as_json=as_json)
+        return
     signing = None if key is None else read_key(key)
     with ExitStack() as display:
         bar = display.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
@@ -125,24 +173,7 @@ def party(
             display.close()
             print_sent(sent, agreed, as_json=as_json)
 
-        run_party(
-            agreed,
-            name,
-            data=data,
-            public=public,
-            outbox=mailbox_at(output, own=True),
-            key=signing,
-            jobs=options.cores(jobs),
-            work=work,
-            ledger=ledger,
-            identity=identity,
-            hold_out=hold_out,
-            issue=issue,
-            most_epsilon=most_epsilon,
-            most_delta=most_delta,
-            progress=bar,
-            tell=tell,
-        )
+        run_party(agreed, name, key=signing, warn=warn, progress=bar, tell=tell, **settings)
 
 
 def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:

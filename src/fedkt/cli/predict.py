@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.fitting import FittingOptions
+from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from fedkt.live.predictions import Predictions
 
 
+@with_groups
 def predict(
     model: Annotated[Path, typer.Argument(help="The final.onnx that the server has written.", metavar="FINAL")],
     rows: Annotated[Path, typer.Argument(help="New rows with the agreed columns.", metavar="ROWS")],
@@ -34,6 +38,9 @@ def predict(
     ] = None,
     server_key: options.ServerKey = None,
     as_json: options.Json = False,
+    *,
+    file: FileOptions,
+    fitting: FittingOptions,
 ) -> None:
     """Predict new rows: the file's rows in their order, with a column 'prediction' at the end.
 
@@ -51,6 +58,10 @@ def predict(
       fedkt predict result/final.onnx new.csv --probabilities --threshold yes=0.3 -o predictions.csv
 
       fedkt predict result/final.onnx new.csv --server-key server.pub --json
+
+      fedkt predict result/final.onnx new.xlsx --sheet May --decimal ,
+
+      fedkt predict result/final.onnx new.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.output import print_json, stderr
     from fedkt.live.final_file import read_final
@@ -62,7 +73,8 @@ def predict(
     if signer is not None:
         stderr.say(f"{model}: signed by {signer}")
     limits = thresholds_of(threshold)
-    predictions = predict_file(final, rows, probabilities=probabilities, thresholds=limits)
+    reading: dict[str, Any] = {"form": file.format(), "choices": fitting.mapping()}
+    predictions = predict_file(final, rows, probabilities=probabilities, thresholds=limits, **reading)
     if output is not None:
         write_atomically(output, to_csv(predictions).encode())
     warnings = list(warnings_about(predictions, final, uses_probabilities=probabilities or bool(limits)))

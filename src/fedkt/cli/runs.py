@@ -25,7 +25,7 @@ def noise_choice(
     and sums that are released themselves.
     """
     from fedkt.cli.privacy.words import mechanism_of
-    from fedkt.privacy.mechanisms import NOISES, parameters, parse_noise
+    from fedkt.privacy.mechanisms import COUNTS, NOISES, parameters, parse_noise
 
     mechanism, scale = options.former.mechanism, options.former.values()
     if options.noise is None:
@@ -35,7 +35,7 @@ def noise_choice(
         raise ConfigurationError(
             f"--noise {options.noise} names the noise and its scale: leave {flags_of(former)} out."
         )
-    if calibrated and options.noise in NOISES:
+    if calibrated and options.noise in (NOISES | COUNTS if counts else NOISES):
         return options.noise, ()
     noise = parse_noise(options.noise, counts=counts)
     scale_names = dict.fromkeys(name for each in NOISES for name in parameters(each))
@@ -49,12 +49,12 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str, cho
     What is usual hangs on the level, and on the settings that were `chosen`.
     """
     from fedkt.algorithms.usual import usual_algorithm
-    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name
 
     algorithm = None if algorithm is None else full_name(algorithm)
     if voting is None:
         return algorithm or usual_algorithm(level, chosen)
-    choice, plain = algorithm_name(make_voting(voting)), algorithm_name(Consistent)
+    choice, plain = algorithm_of_voting(voting), algorithm_name(Consistent)
     if algorithm in (None, choice, plain):
         return choice
     for name, each in VOTINGS.items():
@@ -64,6 +64,15 @@ def algorithm_with(algorithm: str | None, voting: str | None, *, level: str, cho
                 f"write --algorithm {plain} --voting {voting}."
             )
     raise ConfigurationError(f"--voting would do nothing: algorithm {algorithm}. Leave it out.")
+
+
+def algorithm_of_voting(voting: str) -> str:
+    """The algorithm that --voting stands for: FedKT with it, or one that has something else in a vote's place."""
+    from fedkt.algorithms import Auto, Moments
+    from fedkt.algorithms.voting import algorithm_name, make_voting
+
+    others = {each.voting: each.name for each in (Moments, Auto)}
+    return others[voting] if voting in others else algorithm_name(make_voting(voting))
 
 
 def full_name(algorithm: str) -> str:
@@ -78,7 +87,7 @@ def algorithms_with(
     algorithms: str | None, votings: str | None, *, level: str, chosen: Collection[str] = ()
 ) -> tuple[str, ...]:
     """The algorithms to compare, each once: FedKT with every voting that is named, beside the others."""
-    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name, make_voting
+    from fedkt.algorithms.voting import VOTINGS, Consistent, algorithm_name
     from fedkt.cli.catalogues import usual_algorithms
 
     compared = usual_algorithms(level, chosen) if algorithms is None else algorithms
@@ -90,7 +99,7 @@ def algorithms_with(
     placeholders = {plain} if algorithms is not None else {algorithm_name(each) for each in VOTINGS.values()}
     if not placeholders & set(names):
         raise ConfigurationError(f"--voting would do nothing: {plain} is not among the algorithms. Leave it out.")
-    choices = [algorithm_name(make_voting(each)) for each in options.names(votings)]
+    choices = [algorithm_of_voting(each) for each in options.names(votings)]
     return tuple(dict.fromkeys(each for name in names for each in (choices if name in placeholders else [name])))
 
 
@@ -101,7 +110,8 @@ def settings_of(dataset: str, data: DataOptions, run: RunOptions) -> dict[str, A
 
     values = values_of(data, run)
     values["dataset"] = with_extra_part(dataset) if data.extra else dataset
-    values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=run.privacy.epsilon is not None)
+    calibrated = run.privacy.epsilon is not None
+    values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=calibrated, counts=True)
     values["party_models"] = tuple(map(canonical_name, options.names(run.families.party_models)))
     roles = [name for name in ("model", "teacher", "student", "final") if values.get(name) is not None]
     values |= {name: canonical_name(values[name]) for name in roles}
@@ -162,5 +172,8 @@ def flags_of(names: list[str]) -> str:
 
 
 def chosen_among(values: Mapping[str, Any]) -> list[str]:
-    """The fields of a setting that somebody gave a value that says something."""
-    return [name for name, value in values.items() if value not in ((), False)]
+    """The fields of a setting that somebody gave a value that says something; a noise of sums is not one of votes."""
+    from fedkt.privacy.sums import GaussianSums
+
+    chosen = [name for name, value in values.items() if value not in ((), False)]
+    return [name for name in chosen if (name, values[name]) != ("mechanism", GaussianSums.name)]

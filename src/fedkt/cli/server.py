@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.fitting import FittingOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.party import Plan, Public
+from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from fedkt.data.format import Format
     from fedkt.lab.grid import Grid
     from fedkt.live.result import ServerResult
 
@@ -44,8 +49,10 @@ CpuHours = Annotated[
     float | None,
     typer.Option(help="CPU hours that running all parties' students may take, shared evenly. Default: 4."),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the final model of an earlier run in the same folder.")]
 
 
+@with_groups
 def server(
     plan: Plan,
     public: Public,
@@ -59,11 +66,16 @@ def server(
     memory: Memory = None,
     cpu_hours: CpuHours = None,
     jobs: options.Jobs = 1,
+    force: Force = False,
     as_json: options.Json = False,
+    *,
+    file: FileOptions,
+    fitting: FittingOptions,
 ) -> None:
     """Let the parties' students vote on the public rows and train the final model.
 
-    A file that is refused is named with the reason and the others go on.
+    A file that is refused is named with the reason and the others go on. How the file is written is about that of
+    --test.
 
     [bold]Examples[/bold]
 
@@ -72,6 +84,8 @@ def server(
       fedkt server plan.toml --public public.csv --bundles inbox --wait 3600 --min-parties 3 --test test.csv
 
       fedkt server plan.toml --public public.csv --bundles inbox --key server.key
+
+      fedkt server plan.toml --public public.csv --bundles inbox --test test.csv --rename Age=age --label-map 1=yes,0=no
     """
     from fedkt.cli.output import progress_bar
     from fedkt.live.keys import read_key
@@ -97,14 +111,25 @@ def server(
             min_parties=min_parties,
             wait=wait,
             test=test,
+            test_form=test_format(test, file),
+            choices=fitting.mapping(),
             ledger=ledger,
             key=signing,
             limits=limits,
+            replace_result=force,
             jobs=options.cores(jobs),
             command=options.this_command(),
             tell=bar,
         )
     print_result(result, as_json=as_json)
+
+
+def test_format(test: Path | None, file: FileOptions) -> Format:
+    """How the test rows are written; refused where there are none."""
+    form = file.format()
+    if test is None and form.given():
+        raise ConfigurationError("How a file is written is about --test, and there is none. Leave it out.")
+    return form
 
 
 def print_result(result: ServerResult, *, as_json: bool) -> None:

@@ -47,7 +47,9 @@ def simulate(
 
       fedkt simulate adult --level L1 --noise laplace:0.04 --queries 81
 
-      fedkt simulate adult --level L2 --subsets 25 --parties 20 --epsilon 2 --queries 40
+      fedkt simulate adult --level L2 --parties 20 --epsilon 1
+
+      fedkt simulate adult --level L2 --parties 20 --voting consistent --subsets 25 --epsilon 2 --queries 40
     """
     from fedkt.cli.output import print_json, progress_bar, warn
     from fedkt.cli.runs import algorithm_with, check_used, chosen_among, settings_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -19,8 +20,11 @@ from pydantic import (
 )
 
 from fedkt.data.columns import Table, printable
+from fedkt.data.disguises import looks_like_dates, refuse_disguised
+from fedkt.data.notation import as_number
 from fedkt.data.pixels import Image
-from fedkt.data.values import as_key, as_number, keys_of, names_text, numbers_of, others, value_text
+from fedkt.data.truth import FALSE_TRUE, are_truths, truth_of
+from fedkt.data.values import as_key, dates_of, keys_of, known_texts, names_text, numbers_of, others, value_text
 from fedkt.data.words import LONGEST_TERM, MOST_TERMS, encode_words, fit_words
 from fedkt.errors import DataError
 
@@ -56,6 +60,10 @@ class Column(BaseModel):
     """What stands in for a missing number: the median of the public rows."""
     mean: FiniteFloat = 0.0
     scale: Annotated[FiniteFloat, Field(gt=0)] = 1.0
+    date: bool = False
+    """Whether the number is one of days since 1970-01-01, and each file has dates in its own way."""
+    boolean: bool = False
+    """Whether the categories are false and true, for which every file has its own words."""
     terms: tuple[Term, ...] = Field(default=(), max_length=MOST_TERMS, fail_fast=True)
     """The words of a text that count, as `fedkt.data.words` spells them."""
     weights: tuple[Annotated[FiniteFloat, Field(gt=0, le=100)], ...] = Field(
@@ -73,16 +81,23 @@ class Column(BaseModel):
             raise ValueError(f"column {self.name!r}: a text has terms and a weight for each, a {self.kind} has none")
         if len(set(self.terms)) != len(self.terms):
             raise ValueError(f"column {self.name!r}: two terms are the same")
+        if self.date and self.kind != "number":
+            raise ValueError(f"column {self.name!r}: a date is a number")
+        if self.boolean and self.categories != FALSE_TRUE:
+            raise ValueError(f"column {self.name!r}: the categories of a boolean are {', '.join(FALSE_TRUE)}")
         return self
 
     @model_serializer(mode="wrap")
-    def _as_dict(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Columns other than text say nothing of words: as before there were any, and with the same digest."""
-        values: dict[str, Any] = handler(self)
-        if self.kind != "text":
-            for name in ("terms", "weights"):
-                values.pop(name, None)
-        return values
+    def _plain(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As a plan has it: what a column is not, plans of earlier versions did not say."""
+        values: dict[str, Any] = serialize(self)
+        later = ("date", "boolean", "terms", "weights")
+        return {name: value for name, value in values.items() if value or name not in later}
+
+    def keys(self, table: Table, missing_values: Sequence[str]) -> list[str | None]:
+        """The table's values as the categories are spelt, None where they are missing."""
+        keys = keys_of(table.columns[self.name], missing_values)
+        return [None if key is None else truth_of(key) or key for key in keys] if self.boolean else keys
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -105,11 +120,12 @@ class Column(BaseModel):
         """Writes the encoded values of the table's column into `out`, which is all zeros."""
         values = table.columns[self.name]
         if self.kind == "text":
-            keys = keys_of(values, missing_values)
-            unknown = np.array([key is None for key in keys], dtype=bool)
-            encode_words(["" if key is None else key for key in keys], self.terms, self.weights, out)
+            texts = known_texts(table, self.name, missing_values)
+            unknown = np.array([text is None for text in texts], dtype=bool)
+            encode_words([text or "" for text in texts], self.terms, self.weights, out)
         elif self.kind == "number":
-            numbers = numbers_of(table, self.name, missing_values)
+            read = dates_of if self.date else numbers_of
+            numbers = read(table, self.name, missing_values)
             unknown = np.isnan(numbers)
             numbers = np.where(unknown, self.fill, numbers)
             with np.errstate(over="ignore"):
@@ -122,7 +138,7 @@ class Column(BaseModel):
                 )
         else:
             places = {as_key(each): place for place, each in enumerate(self.categories)}
-            keys = keys_of(values, missing_values)
+            keys = self.keys(table, missing_values)
             unknown = np.array([key is None for key in keys], dtype=bool)
             codes = np.array([-1 if key is None else places.get(key, -1) for key in keys], dtype=np.int64)
             unseen = np.flatnonzero((codes < 0) & ~unknown)
@@ -164,18 +180,19 @@ def fit_column(
         raise DataError(f"{public.at(row)}: column {name!r} is missing, and missing values were to be refused.")
     allowed = bool(absent.any()) if missing == "as-seen" else missing == "allow"
     if kind == "text":
-        return fit_text(public, name, present, allowed, terms)
+        texts = [each for each in known_texts(public, name, unknowns) if each is not None]
+        return fit_text(public, name, texts, allowed, terms)
     text = next((key for key in present if as_number(key) is None), None)
-    if kind is None and text is None:
-        numbers = numbers_of(public, name, unknowns)
-        numbers = numbers[~np.isnan(numbers)]
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, spread = float(numbers.mean()), float(numbers.std())
-        if not (np.isfinite(mean) and np.isfinite(spread)):
-            raise DataError(f"{public.source}: the numbers in column {name!r} are too large to be averaged.")
-        return Column(
-            name=name, kind="number", missing=allowed, fill=float(np.median(numbers)), mean=mean, scale=spread or 1.0
-        )
+    known: Counter[str] = Counter()
+    if text is not None and kind is None:
+        known.update(each for each in known_texts(public, name, unknowns) if each is not None)
+    dates = bool(known) and looks_like_dates(public, name, known)
+    if dates or (kind is None and text is None):
+        return _fit_number(public, name, allowed, unknowns, dates=dates)
+    if kind is None:
+        refuse_disguised(public, name, known)
+        if are_truths(set(present)):
+            return Column(name=name, kind="category", missing=allowed, categories=FALSE_TRUE, boolean=True)
     categories = sorted(set(present))
     if len(categories) > MAX_CATEGORIES:
         hint = f" ({text[:80]!r} is not a number)" if text is not None else ""
@@ -196,6 +213,18 @@ def fit_text(public: Table, name: str, texts: Sequence[str], missing: bool, most
             "about them. Ignore the column or use other public rows."
         )
     return Column(name=name, kind="text", missing=missing, terms=terms, weights=weights)
+
+
+def _fit_number(public: Table, name: str, missing: bool, unknowns: tuple[str, ...], *, dates: bool) -> Column:
+    """The agreed form of a column of numbers, or of dates."""
+    numbers = (dates_of if dates else numbers_of)(public, name, unknowns)
+    numbers = numbers[~np.isnan(numbers)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = float(numbers.mean()), float(numbers.std())
+    if not (np.isfinite(mean) and np.isfinite(spread)):
+        raise DataError(f"{public.source}: the numbers in column {name!r} are too large to be averaged.")
+    fill = float(np.median(numbers))
+    return Column(name=name, kind="number", missing=missing, fill=fill, mean=mean, scale=spread or 1.0, date=dates)
 
 
 def fit_pixels(public: Table, names: Sequence[str], image: Image, unknowns: Sequence[str]) -> list[Column] | None:

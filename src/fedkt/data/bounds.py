@@ -6,12 +6,13 @@ its own bytes: whoever wants to fill a machine has to send as much.
 
 from __future__ import annotations
 
-import gzip
 import io
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
+from fedkt.data.packed import open_unpacked
 from fedkt.errors import DataError
 
 GROWTH = 100
@@ -44,15 +45,16 @@ def check_growth(memory_bytes: int, file_bytes: int, source: str) -> None:
 
 
 def open_bytes(path: Path, cost: int) -> BinaryIO:
-    """A file's bytes, unpacked where its name ends in .gz; `cost` is how many bytes each of them takes in memory."""
-    if path.suffix.lower() != ".gz":
+    """A file's bytes, unpacked where it is packed; `cost` is how many bytes each of them takes in memory."""
+    unpacked = open_unpacked(path)
+    if unpacked is None:
         return path.open("rb")
-    return cast(BinaryIO, io.BufferedReader(_GzipReader(path, cost), 2**16))
+    return cast(BinaryIO, io.BufferedReader(_Bounded(path, unpacked, cost), 2**16))
 
 
-def open_text(path: Path) -> IO[str]:
-    """A file as text: UTF-8, with or without a byte order mark, with or without gzip."""
-    return io.TextIOWrapper(open_bytes(path, TEXT_COST), encoding="utf-8-sig", newline="")
+def open_text(path: Path, encoding: str = "utf-8-sig") -> IO[str]:
+    """A file as text: UTF-8, with or without a byte order mark, unless another code is named; packed or not."""
+    return io.TextIOWrapper(open_bytes(path, TEXT_COST), encoding=encoding, newline="")
 
 
 def share(values: Iterable[str], seen: dict[str, str]) -> list[str]:
@@ -62,25 +64,25 @@ def share(values: Iterable[str], seen: dict[str, str]) -> list[str]:
     return [seen.get(each, each) for each in values]
 
 
-class _GzipReader(io.RawIOBase):
-    """What a gzip file unpacks to, refused once that is too much."""
+class _Bounded(io.RawIOBase):
+    """What a packed file unpacks to, refused once that is too much."""
 
-    def __init__(self, path: Path, cost: int) -> None:
+    def __init__(self, path: Path, stream: BinaryIO, cost: int) -> None:
         self._path, self._file_bytes = path, path.stat().st_size
         self._most = self._rest = most_memory(self._file_bytes) // cost
-        self._stream = gzip.GzipFile(path)
+        self._stream = stream
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         # Some at a time, however much is asked for: what is too much must not be here before it is counted.
-        got = self._stream.readinto(memoryview(buffer)[:BLOCK])
+        got = int(self._stream.readinto(memoryview(buffer)[:BLOCK]))  # type: ignore[attr-defined]
         self._rest -= got
         if self._rest < 0:
             raise DataError(
                 f"{self._path} has {self._file_bytes:,} bytes and unpacks to more than {self._most:,}, which no data "
-                "do. If it is yours, unpack it (gunzip) and use the file you get."
+                "do. If it is yours, unpack it (gunzip, unzip) and use the file you get."
             )
         return got
 
@@ -91,25 +93,57 @@ class _GzipReader(io.RawIOBase):
 
 
 class Lines:
-    """The lines of a text. A row may take several; call `next_row` after each, since its length is bounded."""
+    """The lines of a text, without those that begin as a comment does where a row would.
 
-    def __init__(self, stream: IO[str], source: str) -> None:
-        self._stream, self._source, self._row = stream, source, 0
+    A row may take several; call `next_row` after each, since its length is bounded.
+    """
+
+    def __init__(self, stream: IO[str], source: str, comment: str | None = None) -> None:
+        self._stream, self._source, self._comment = stream, source, comment
+        self._ahead: deque[str] = deque()
+        self._row = self._number = 0
+        self.start = 1
+        """The line on which the row starts that was read last."""
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = self._stream.readline(MAX_LINE + 1)
-        if not line:
-            raise StopIteration
-        self._row += len(line)
+        while True:
+            line = self._ahead.popleft() if self._ahead else self._stream.readline(MAX_LINE + 1)
+            if not line:
+                raise StopIteration
+            self._number += 1
+            if not self._row:
+                self.start = self._number
+                if self._comment and line.startswith(self._comment):
+                    continue
+            self._row += len(line)
+            self._check(line)
+            return line
+
+    def _check(self, line: str) -> None:
+        """Refuses what no row has."""
         if self._row > MAX_LINE:
             raise DataError(
                 f"{self._source} has a row of more than {MAX_LINE:,} characters, which is not read. Is it text with "
                 "line ends, and is every quote closed?"
             )
-        return line
+        if "\0" in line:
+            order = {"\0": "utf-16-be"}.get(line[:1], "utf-16-le" if line[1:2] == "\0" else None)
+            raise DataError(
+                f"{self._source}, line {self._number}: has NUL characters, which no table has. "
+                + (f"It may be UTF-16 without a mark: --encoding {order}" if order else "Take them out.")
+            )
+
+    def ahead(self, lines: int, characters: int) -> list[str]:
+        """The next lines, which stay to be read: no more than so many, with no more than so many characters in all."""
+        while len(self._ahead) < lines and sum(map(len, self._ahead)) < characters:
+            line = self._stream.readline(MAX_LINE + 1)
+            if not line:
+                break
+            self._ahead.append(line)
+        return [each for each in self._ahead if not (self._comment and each.startswith(self._comment))]
 
     def next_row(self) -> None:
         """What comes next belongs to another row."""

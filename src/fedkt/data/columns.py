@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.data.format import PLAIN, Format
 from fedkt.errors import DataError
 
 Values = NDArray[Any]
@@ -38,6 +39,14 @@ class Table:
     """The file of each row as seen from the folder `source`, where every row has a file of its own."""
     ids: NDArray[Any] | None = None
     """What tells each row from all others, where the format says so and whatever the row's label: None elsewhere."""
+    notes: tuple[str, ...] = ()
+    """What was found out about the file, for whoever has it; nobody else is told."""
+    unnamed: tuple[str, ...] = ()
+    """The columns that the file does not name."""
+    hint: str = ""
+    """What to do if columns are not in it that should be, with a space before it; empty where nothing is odd."""
+    form: Format = PLAIN
+    """How it was said to be written."""
 
     @property
     def n_rows(self) -> int:

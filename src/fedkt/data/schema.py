@@ -7,18 +7,25 @@ is plain data (JSON, TOML) and lives in the plan. `encode` makes a party's table
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedkt.data.agreed_column import Column, Kind, Name, Value, fit_column, fit_pixels
+from fedkt.data.dates import form_of
+from fedkt.data.disguises import refuse_odd_table
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.images import image_shape, where_labels_lie
+from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
+from fedkt.data.notation import option
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
-from fedkt.data.values import as_key, keys_of, names_text, others, value_text
+from fedkt.data.truth import truth_of, truth_places
+from fedkt.data.values import MISSING_VALUES, as_key, known_texts, names_text, others, value_text
 from fedkt.data.words import MOST_TERMS, USUAL_TERMS, words_of
 from fedkt.errors import ConfigurationError, DataError
 
@@ -34,7 +41,7 @@ class Schema(BaseModel):
     columns: tuple[Column, ...] = Field(min_length=1, max_length=MAX_COLUMNS, fail_fast=True)
     label: Name
     missing_values: tuple[Annotated[Value, Field(max_length=100)], ...] = Field(
-        default=("", "?", "NA", "N/A", "nan", "NaN", "null"), max_length=100, fail_fast=True
+        default=MISSING_VALUES, max_length=100, fail_fast=True
     )
     """Texts that mean "not known"."""
     unseen: Literal["ignore", "refuse"] = "ignore"
@@ -63,24 +70,53 @@ class Schema(BaseModel):
         """How many encoded columns there are."""
         return sum(column.width for column in self.columns)
 
-    def read(self, path: str | Path, *, labelled: bool = True) -> Table:
-        """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width."""
+    def read(self, path: str | Path, *, labelled: bool = True, form: Format = PLAIN) -> Table:
+        """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width.
+
+        `form` is how this file is written, as far as that cannot be found out.
+        """
         indices = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         # Files that do not name their label lend it the agreed name, also where nobody needs it.
-        label = self.label if labelled or not names_its_label(path) else None
-        table = read_table(path, label=label, least_features=max(indices, default=0))
-        if labelled and self.label not in table.columns and (hint := where_labels_lie(Path(path))) is not None:
-            raise DataError(f"{path} has images but no labels. {hint}")
+        label = None if names_its_label(path) else self.label
+        table = read_table(path, label=label, least_features=max(indices, default=0), form=form)
+        if labelled:
+            self.require_label(table)
         return table
 
-    def encode(self, table: Table) -> NDArray[np.float32]:
-        """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
+    def require_label(self, table: Table) -> None:
+        """Refuse a table without the agreed label."""
+        if self.label in table.columns:
+            return
+        hint = where_labels_lie(Path(table.source))
+        if hint is not None:
+            raise DataError(f"{table.source} has images but no labels. {hint}")
+        raise DataError(
+            f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}.{table.hint}"
+            f"{self._label_offer(table)}"
+        )
+
+    def _label_offer(self, table: Table) -> str:
+        """The column that is probably the label's: by its name, or the only one that nothing else explains."""
+        unused = self.unused(table)
+        absent = [column.name for column in self.columns if column.name not in table.columns]
+        explained = set(partners(absent, unused).values())
+        left = [name for name in unused if name not in explained]
+        if len(left) != 1 or partners([self.label], left):
+            return rename_offer([self.label], left)
+        return f" If it is {left[0]!r}: --rename {shlex.quote(f'{left[0]}={self.label}')}."
+
+    def require_columns(self, table: Table) -> None:
+        """Refuse a table that lacks agreed columns."""
         absent = [column.name for column in self.columns if column.name not in table.columns]
         if absent:
             raise DataError(
                 f"{table.source} lacks the agreed column{'s' * (len(absent) > 1)} {names_text(absent)}. "
-                f"It has: {names_text(list(table.columns))}."
+                f"It has: {names_text(list(table.columns))}.{table.hint}{rename_offer(absent, self.unused(table))}"
             )
+
+    def encode(self, table: Table) -> NDArray[np.float32]:
+        """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
+        self.require_columns(table)
         if table.n_rows * self.n_features > MAX_VALUES:
             raise DataError(
                 f"{table.source} would become {table.n_rows:,} rows of {self.n_features:,} features; "
@@ -104,19 +140,30 @@ class Schema(BaseModel):
         places = {as_key(each): index for index, each in enumerate(classes)}
         if len(places) != len(classes):
             raise ConfigurationError(f"The classes {names_text(classes)} contain the same class twice.")
-        if self.label not in table.columns:
-            raise DataError(
-                f"{table.source} has no label column {self.label!r}. It has: {names_text(list(table.columns))}."
-            )
+        self.require_label(table)
         values = table.columns[self.label]
-        codes = np.array([places.get(as_key(value), -1) for value in values.tolist()], dtype=np.int64)
+        keys = [as_key(value) for value in values.tolist()]
+        truths = truth_places(classes)
+        codes = np.array([places.get(key, truths.get(truth_of(key) or "", -1)) for key in keys], dtype=np.int64)
         wrong = np.flatnonzero(codes < 0)
         if len(wrong):
             raise DataError(
                 f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
                 f"one of the agreed classes {names_text(classes)}{others(wrong)}. Correct it or leave the row out."
+                f"{label_offer(values[wrong], classes)}"
             )
         return codes
+
+    def check_dates_decided(self, table: Table) -> None:
+        """Refuses dates with slashes: what comes first other rows would say, and one row could turn them all."""
+        for column in self.columns:
+            texts = known_texts(table, column.name, self.missing_values) if column.date else []
+            if any(text is not None and form_of(text) == "slashes" for text in texts):
+                raise DataError(
+                    f"{table.source}: the dates in column {column.name!r} have slashes or dashes. Where records are "
+                    "protected, no row may decide how others are read. Say what comes first: "
+                    f"{option('--dates', column.name, 'dd/mm/yyyy')} or {option('--dates', column.name, 'mm/dd/yyyy')}"
+                )
 
     def unused(self, table: Table) -> tuple[str, ...]:
         """The table's columns that the schema does not use, apart from the label."""
@@ -129,7 +176,7 @@ class Schema(BaseModel):
         for column in self.columns:
             if column.kind == "category" and column.name in table.columns:
                 agreed = {as_key(each) for each in column.categories}
-                keys = keys_of(table.columns[column.name], self.missing_values)
+                keys = column.keys(table, self.missing_values)
                 unseen = [key for key in keys if key is not None and key not in agreed]
                 examples = tuple(dict.fromkeys(unseen))[:MAX_EXAMPLES]
                 if unseen:
@@ -146,14 +193,24 @@ class Schema(BaseModel):
     def _wordless_notes(self, table: Table, column: Column) -> Iterator[str]:
         """A sentence where texts have none of the agreed words."""
         agreed = frozenset(column.terms)
-        keys = keys_of(table.columns[column.name], self.missing_values)
-        silent = sum(agreed.isdisjoint(words_of(key)) for key in keys if key is not None)
+        texts = known_texts(table, column.name, self.missing_values)
+        silent = sum(agreed.isdisjoint(words_of(text)) for text in texts if text is not None)
         if silent:
             yield (
                 f"{silent} of {table.n_rows} texts in {column.name!r} of {table.source} "
                 f"{'has' if silent == 1 else 'have'} none of the agreed words and "
                 f"say{'s' * (silent == 1)} nothing to the models."
             )
+
+
+def label_offer(unknown: NDArray[Any], classes: Sequence[str | int]) -> str:
+    """How labels that are no agreed classes would be called as agreed; the class stays open where none is like them."""
+    found = list(dict.fromkeys(as_key(each) for each in unknown.tolist()))[: len(classes)]
+    near = {label: nearest(label, [str(each) for each in classes]) for label in found}
+    option = map_offer("--label-map", {label: agreed or "CLASS" for label, agreed in near.items()})
+    if any(near.values()):
+        return f" Did you mean {option}?"
+    return f" If the file has names of its own for the classes, say which is which: {option}."
 
 
 def fit_schema(
@@ -188,10 +245,11 @@ def fit_schema(
         raise DataError(
             f"{public.source} has no column {names_text(sorted(unknown))}. It has: {names_text(list(public.columns))}."
         )
+    refuse_odd_table(public, label, ignore)
     names = [name for name in public.columns if name != label and name not in ignore]
     if not names or not public.n_rows:
         raise DataError(f"{public.source} has no {'columns' if not names else 'rows'} to fit a schema on.")
-    unknowns = tuple(Schema.model_fields["missing_values"].default if missing_values is None else missing_values)
+    unknowns = tuple(MISSING_VALUES if missing_values is None else missing_values)
     try:
         image = None if (categories | texts) & set(names) else image_shape(names)
         columns = None if image is None else fit_pixels(public, names, image, unknowns)

@@ -1,185 +1,152 @@
 """A party's own file or folder as a table: named columns, and for every row the line it stood on.
 
-CSV is read here; Parquet in `parquet`, NPZ and LIBSVM in `matrices`, images in `images`.
+Text is read in `delimited`, spreadsheets in `excel`, Parquet in `parquet`, NPZ and LIBSVM in `matrices`, images in
+`images`; what single values mean, in `notation`.
 """
 
 from __future__ import annotations
 
-import csv
+import re
+import zipfile
 import zlib
-from array import array
-from collections.abc import Callable, Iterator
-from itertools import chain
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import IO, Protocol
 
-import numpy as np
-
-from fedkt.data.bounds import Lines, open_text, share
-from fedkt.data.columns import (
-    MAX_COLUMNS,
-    MAX_VALUES,
-    Table,
-    Values,
-    check_names,
-    check_size,
-    printable,
-)
+from fedkt.data.bounds import Lines, open_text
+from fedkt.data.columns import MAX_COLUMNS, MAX_VALUES, Table, printable
+from fedkt.data.delimited import parse_csv, read_text
+from fedkt.data.excel import WORKBOOK, read_excel
+from fedkt.data.format import OF_SHEETS, OF_TEXTS, OF_VALUES, PLAIN, Format
 from fedkt.data.images import IDX, read_folder, read_idx
 from fedkt.data.matrices import read_libsvm, read_npz
+from fedkt.data.packed import ENDINGS, archive_in, packing_of, unpacked_name
 from fedkt.data.parquet import read_parquet
+from fedkt.data.rewriting import apply_format
 from fedkt.errors import DataError
 
 __all__ = ["MAX_COLUMNS", "MAX_VALUES", "READERS", "Table", "names_its_label", "parse_csv", "printable", "read_table"]
 
-BLOCK_VALUES = 2**18
-"""Values of a CSV file that are held as lists; the others lie in arrays."""
-
-
-class Rows(Protocol):
-    """What a reader of the csv module is."""
-
-    line_num: int
-
-    def __iter__(self) -> Iterator[list[str]]: ...
+READERS = {
+    ".csv": "text",
+    ".tsv": "text",
+    ".tab": "text",
+    ".psv": "text",
+    ".txt": "text or LIBSVM",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".parquet": "parquet",
+    ".npz": "npz",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    IDX: "idx",
+}
+"""What kind of file it is, by the ending of its name without that of its packing."""
+LIBSVM_LINE = re.compile(r"\S+(\s+[0-9]+:\S+)+\s*(#.*)?")
 
 
 def read_table(
-    path: str | Path, *, label: str | None = None, n_features: int | None = None, least_features: int = 0
+    path: str | Path,
+    *,
+    label: str | None = None,
+    n_features: int | None = None,
+    least_features: int = 0,
+    form: Format = PLAIN,
 ) -> Table:
-    """The table in a CSV, Parquet, NPZ, LIBSVM or IDX file, told apart by the name's ending, or in a folder of images.
+    """The table in a text, Parquet, NPZ, LIBSVM or IDX file, or in a folder of images.
 
     `label` is the name of the label column; files that do not name it call it so ("label" otherwise).
     `n_features` is how many features a LIBSVM file has, since trailing ones may never occur in it; `least_features` is
-    how many it has at least.
+    how many it has at least. `form` is how the file is written, as far as that cannot be found out.
     """
     path = Path(path)
-    ending = _ending(path)
-    if not path.is_dir() and ending not in READERS:
-        raise DataError(
-            f"{path} has the ending {ending or '(none)'}, which is not read. What works: {', '.join(READERS)}, or a "
-            "folder of PNG or JPEG images."
-            if path.exists()
-            else f"{path} is not a file, nor a folder. Check the path."
-        )
     if not path.is_dir() and not path.is_file():
-        raise DataError(f"{path} is not a file. Check the path.")
+        raise DataError(f"{path} is not a file, nor a folder. Check the path.")
     try:
-        if path.is_dir():
-            return read_folder(path, label)
-        if READERS[ending] is read_libsvm:
-            return read_libsvm(path, label, n_features, least_features)
-        return READERS[ending](path, label, n_features)
-    except UnicodeDecodeError as reason:
+        return _read(path, label, n_features, least_features, form)
+    except UnicodeError as reason:
         raise DataError(f"{path} is not UTF-8 text ({reason}). Save it as UTF-8.") from reason
-    except (OSError, EOFError, zlib.error) as reason:
-        raise DataError(f"{path} cannot be read: {reason}.") from reason
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as reason:
+        raise DataError(
+            f"{path} cannot be read: {reason}. If it is packed, unpack it yourself, or get it again."
+        ) from reason
+
+
+def _read(path: Path, label: str | None, n_features: int | None, least: int, form: Format) -> Table:
+    """The table of a file or folder that is there."""
+    kind = kind_of(path)
+    if kind is None:
+        raise DataError(
+            f"{path} has the ending {path.suffix or '(none)'}, which is not read. What works: {', '.join(READERS)}, "
+            f"each also packed ({', '.join(ENDINGS)}), or a folder of PNG or JPEG images. Rename it, if it is one of "
+            "these."
+        )
+    if kind == "text":
+        form.check_kind(str(path), "text", OF_TEXTS)
+        table = read_text(path, label, form)
+    elif kind == "excel":
+        form.check_kind(str(path), "an Excel file", OF_SHEETS)
+        table = read_excel(path, label, form)
+    elif kind == "parquet":
+        form.check_kind(str(path), "a Parquet file", OF_VALUES)
+        table = read_parquet(path, label)
+    else:
+        form.check_kind(str(path), "a file of numbers" if kind in ("npz", "libsvm") else "made of images", ())
+        if kind == "folder":
+            return read_folder(path, label)
+        if kind == "libsvm":
+            return read_libsvm(path, label, n_features, least)
+        return read_npz(path, label) if kind == "npz" else read_idx(path, label)
+    return apply_format(replace(table, form=form), form)
 
 
 def names_its_label(path: str | Path) -> bool:
     """Whether a file of this kind says itself which column is the label's; the others take the name we give."""
-    path = Path(path)
-    return not path.is_dir() and READERS.get(_ending(path)) not in (read_npz, read_libsvm, read_idx)
+    return kind_of(Path(path)) not in ("folder", "npz", "libsvm", "idx")
 
 
-def _ending(path: Path) -> str:
-    """What tells how a file is read: the end of its name, with the one before it where it is packed."""
-    name = path.name.lower()
-    for each in (IDX, f"{IDX}.gz"):
-        if name.endswith(each):
-            return each
-    return "".join(path.suffixes[-2:]).lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+def kind_of(path: Path) -> str | None:
+    """What reads a file: by its content where that tells, else by the ending of its name; None where nothing does."""
+    if path.is_dir():
+        return "folder"
+    there = path.is_file()
+    name = (unpacked_name(path) if there else path.name).lower()
+    kind = READERS[IDX] if name.endswith(IDX) else READERS.get(Path(name).suffix)
+    if not there:
+        return kind
+    packing = packing_of(path)
+    if packing == "zip" and kind != "npz":
+        members = _members(path)
+        if WORKBOOK in members:
+            return "excel"
+        if "content.xml" in members:
+            raise DataError(f"{path} is an OpenDocument file. Save it as .xlsx or CSV.")
+    elif packing is None and _begins(path, b"PAR1"):
+        return "parquet"
+    elif packing is not None and kind in ("npz", "parquet", "excel") and name != path.name.lower():
+        raise DataError(f"{path} is a packed {kind} file, which would have to be unpacked whole. Unpack it yourself.")
+    elif packing is not None and kind is None and not Path(name).suffix:
+        return "text"
+    if kind == "text or LIBSVM":
+        return "libsvm" if _looks_like_libsvm(path) else "text"
+    return kind
 
 
-def read_csv(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
-    """The table in a CSV file whose first line names the columns; comma, semicolon or tab, UTF-8."""
-    with open_text(path) as stream:
-        return parse_csv(stream, str(path), label)
+def _begins(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(mark)) == mark
 
 
-def parse_csv(stream: IO[str], source: str, label: str | None = None) -> Table:
-    """The table in CSV text whose first line names the columns."""
-    lines = Lines(stream, source)
-    first = next(lines, "")
-    if first and not first.strip():
-        raise DataError(f"{source} starts with an empty line; the first line of a CSV file names the columns.")
-    if not first:
-        raise DataError(f"{source} is empty; a CSV file starts with a line that names the columns.")
+def _members(path: Path) -> set[str]:
+    """The names of the files in a zip."""
+    with archive_in(path) as archive:
+        return set(archive.namelist())
+
+
+def _looks_like_libsvm(path: Path) -> bool:
+    """Whether one of a text's first lines is a label with numbered values."""
     try:
-        delimiter = max(",;\t", key=lambda each: len(next(csv.reader([first], delimiter=each))))
-        # One reader for header and rows: a line break inside quotes belongs to the name or value it stands in.
-        reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-        names = [name.strip() for name in next(reader)]
-    except csv.Error as reason:
-        raise DataError(f"{source}, line 1: {reason}.") from reason
-    # A forgotten header would otherwise turn the first example into column names.
-    if all(_is_number(name) for name in names):
-        raise DataError(
-            f"{source}: the first line ({', '.join(names[:5])} …) looks like data; it has to name the columns."
-        )
-    check_names(names, source, label)
-    places = array("q")
-    blocks = list(_blocks(reader, lines, len(names), source, places))
-    if not blocks:
-        raise DataError(f"{source} has a header but no rows.")
-    values = np.empty((len(names), len(places)), dtype=object)
-    stop = len(places)
-    # From the last block on, each is let go once its values are in their place.
-    while blocks:
-        block = blocks.pop()
-        values[:, stop - len(block) : stop] = block.T
-        stop -= len(block)
-    return Table(dict(zip(names, values, strict=True)), source, np.frombuffer(places, dtype=np.int64))
-
-
-def _blocks(reader: Rows, lines: Lines, width: int, source: str, places: array[int]) -> Iterator[Values]:
-    """The rows of a CSV file, some at a time; the line each starts on is added to `places`."""
-    most = max(1, BLOCK_VALUES // width)
-    rows: list[list[str]] = []
-    seen: dict[str, str] = {}
-    start = reader.line_num + 1
-    lines.next_row()
-    try:
-        for values in reader:
-            lines.next_row()
-            if values:
-                if len(values) != width:
-                    raise DataError(
-                        f"{source}, line {start}: {len(values)} values, but the header names {width} columns. "
-                        "Quote values that contain the delimiter."
-                    )
-                rows.append(share(values, seen))
-                places.append(start)
-                if len(rows) == most:
-                    check_size(len(places), width, source)
-                    yield np.array(rows, dtype=object)
-                    rows.clear()
-            start = reader.line_num + 1
-    except csv.Error as reason:
-        raise DataError(f"{source}, line {start}: {reason}.") from reason
-    if rows:
-        yield np.array(rows, dtype=object)
-
-
-Reader = Callable[[Path, str | None, int | None], Table]
-READERS: dict[str, Reader] = {
-    ".csv": read_csv,
-    ".csv.gz": read_csv,
-    ".parquet": read_parquet,
-    ".npz": read_npz,
-    ".libsvm": read_libsvm,
-    ".svm": read_libsvm,
-    ".txt": read_libsvm,
-    IDX: read_idx,
-    f"{IDX}.gz": read_idx,
-}
-"""How a file is read, by the ending of its name."""
-
-
-def _is_number(text: str) -> bool:
-    """Whether text reads as a number."""
-    try:
-        float(text)
-    except ValueError:
+        with open_text(path) as stream:
+            return any(LIBSVM_LINE.fullmatch(line.strip()) for line in islice(Lines(stream, str(path)), 20))
+    except (UnicodeError, DataError):
         return False
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -10,17 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.data.columns import Table
+from fedkt.data.dates import DateFault, days_of
+from fedkt.data.nearest import nearest
+from fedkt.data.notation import as_number, option, remedy_for
+from fedkt.data.truth import truths_as_numbers
 from fedkt.errors import DataError
 
-
-def as_number(text: str) -> float | None:
-    """The number a text stands for, None if it stands for none; "1_000" is text, though Python reads it."""
-    if "_" in text:
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        return None
+MISSING_VALUES = ("", "?", "NA", "N/A", "nan", "NaN", "null")
+"""Texts that mean "not known", where nobody agrees on others."""
 
 
 def as_key(value: Any) -> str:
@@ -67,19 +65,42 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
         texts = ["nan" if value is None else str(value).strip() for value in values.tolist()]
         candidates = [math.nan if text in unknown else as_number(text) for text in texts]
         wrong = [row for row, number in enumerate(candidates) if number is None]
-        if wrong:
+        truths = truths_as_numbers(texts, candidates) if wrong else None
+        if wrong and truths is None:
             raise DataError(
                 f"{table.at(wrong[0])}: {value_text(values, wrong[0])} in column {name!r} is not a number"
-                f"{others(wrong)}. Correct it (decimals with a point), or leave the row out."
+                f"{others(wrong)}. {remedy_for(texts[wrong[0]], name)}"
             )
-        numbers = np.array(candidates, dtype=np.float64)
+        numbers = np.array(truths or candidates, dtype=np.float64)
     endless = np.flatnonzero(np.isinf(numbers))
     if len(endless):
         raise DataError(
             f"{table.at(endless[0])}: {value_text(values, endless[0])} in column {name!r} is infinite"
-            f"{others(endless)}. Correct it, or write it as missing."
+            f"{others(endless)}. Correct it, or say that it means nothing is known: "
+            f"{option('--missing-value', str(values[int(endless[0])]).strip())}"
         )
     return numbers
+
+
+def known_texts(table: Table, name: str, missing_values: Collection[str]) -> list[str | None]:
+    """A column as texts, None where it is missing."""
+    unknown = frozenset(missing_values)
+    found = ("" if value is None or value != value else str(value).strip() for value in table.columns[name].tolist())
+    return [None if text in unknown else text for text in found]
+
+
+def dates_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArray[np.float64]:
+    """A column of dates as days since 1970-01-01, NaN where it is missing; anything else is refused with its line."""
+    texts = known_texts(table, name, missing_values)
+    try:
+        return days_of(texts)
+    except DateFault as fault:
+        place = (
+            f"{table.at(fault.row)}: {value_text(table.columns[name], fault.row)} in column {name!r}, which has dates,"
+        )
+        remedy = " or ".join(option("--dates", name, form) for form in fault.forms)
+        remedy = f", or say how they are written: {remedy}" if remedy else ""
+        raise DataError(f"{place} {fault}. Correct it{remedy}") from fault
 
 
 def plural(count: int, noun: str) -> str:
@@ -110,8 +131,10 @@ def identities_of(table: Table, column: str | None) -> list[str] | None:
     Spelt as `as_key` does: one missing number must not turn every 1 into 1.0.
     """
     if column is not None and column not in table.columns:
+        near = nearest(column, list(table.columns))
+        offer = "" if near is None else f" Did you mean --id {shlex.quote(near)}?"
         raise DataError(
-            f"{table.source} has no column {column!r} of identities. It has: {names_text(list(table.columns))}."
+            f"{table.source} has no column {column!r} of identities. It has: {names_text(list(table.columns))}.{offer}"
         )
     values = table.ids if column is None else table.columns[column]
     return None if values is None else [as_key(each) for each in values.tolist()]

@@ -26,6 +26,7 @@ def algorithm_of(
     if classes is not None:
         parts = [class_weights_by_place(part, classes) for part in parts]
     estimator, teacher, student, final = parts
+    check_used(own, voting)
     if voting in (Moments.name, Moments.voting):
         shares = None
         if own.class_shares is not None and classes is not None:
@@ -36,6 +37,11 @@ def algorithm_of(
         raise ConfigurationError("class_shares would do nothing: only moments have a use for them. Leave it out.")
     families = {"teacher": teacher, "student": student, "final": final}
     if voting in (Auto.name, Auto.voting):
+        if own.noise is not None:
+            raise ConfigurationError(
+                f"Level {own.level} adds no noise, but a noise was given ({own.noise!r}). Choose level='L1' or 'L2', "
+                "or leave the noise out."
+            )
         return Auto(estimator, **families, level=own.level, copies=own.copies)
     return FedKT(
         estimator,
@@ -60,6 +66,28 @@ def models_in(own: FedKTClassifier, *, weighted: bool) -> list[Any]:
 def label_of(label: Any) -> str | int:
     """A class as the agreed list names it."""
     return label if isinstance(label, str) or type(label) is int else str(label)
+
+
+def check_used(own: FedKTClassifier, voting: Any) -> None:
+    """Refuse what only votes have, where there are none, or none of another shape: whoever sets it believes in it."""
+    shape = {
+        "partitions": own.partitions,
+        "subsets": own.subsets,
+        "queries": None if own.queries == 1.0 else own.queries,
+    }
+    roles = {"teacher": own.teacher, "student": own.student, "party_estimators": own.party_estimators or None}
+    idle: dict[str, Any] = {}
+    if voting in (Moments.name, Moments.voting):
+        idle = {**shape, **roles}
+    elif voting in (Auto.name, Auto.voting):
+        idle = shape
+    given = [name for name, value in idle.items() if value is not None]
+    if given:
+        raise ConfigurationError(
+            f"{', '.join(given)} would do nothing with voting={voting!r}: "
+            + ("parties send sums and train nothing." if len(idle) > len(shape) else "its vote has one shape.")
+            + " Leave it out, or choose voting='expert' or 'consistent'."
+        )
 
 
 def voting_of(own: FedKTClassifier, *, weighted: bool, texts: bool = False) -> Any:

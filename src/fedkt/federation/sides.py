@@ -23,6 +23,8 @@ class Diary:
     """What happened on one side, for whoever runs that side. It is never sent."""
 
     notes: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    """Why the final model may be of little use, as far as the sums or votes tell: what must not be overlooked."""
     vote: Vote = field(default_factory=Vote)
     """The vote that this side has held: the server's, or that of a party's teachers."""
     bare_votes: list[Any] = field(default_factory=list, repr=False)
@@ -31,6 +33,10 @@ class Diary:
     def say(self, note: str) -> None:
         """Keep a sentence for the report."""
         self.notes.append(note)
+
+    def alarm(self, sentence: str) -> None:
+        """Keep a sentence that stands before all others, and goes with the final model."""
+        self.alarms.append(sentence)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from fedkt.algorithms.usual import OF_VOTES, usual_algorithm
 from fedkt.lab.names import name_of, rival_of
 from fedkt.lab.results import Summary, by_algorithm, paired_points
 from fedkt.lab.words import percent, with_noun, with_spread
@@ -22,7 +23,7 @@ def headline(first: Report, scores: dict[str, Summary], measured: Sequence[Repor
         return [f"{name_of(first.algorithm)} was run on {setting}. No test rows were given: its accuracy is not known."]
     weakest_first = sorted(scores.values(), key=lambda each: each.mean_accuracy)
     best = max(scores.values(), key=lambda each: each.mean_accuracy)
-    lead = lead_of(scores)
+    lead = lead_of(scores, first.level)
     sentences = list(how_good(lead, setting, measured))
     others = [other for other in weakest_first if other is not lead]
     # Of many only the ends: the tables have all of them.
@@ -57,9 +58,11 @@ def how_good(lead: Summary, setting: str, measured: Sequence[Report]) -> Iterato
         yield f"Always naming the most frequent class is right on {percent(lead.majority)}."
 
 
-def lead_of(scores: dict[str, Summary]) -> Summary:
-    """The algorithm that a page is about: FedKT, or the best where it was not run."""
-    return scores.get("fedkt", max(scores.values(), key=lambda each: each.mean_accuracy))
+def lead_of(scores: dict[str, Summary], level: str) -> Summary:
+    """The algorithm that a page is about: what runs where nobody chooses, else FedKT, else the best of what was run."""
+    usual = (usual_algorithm(level), usual_algorithm(level, OF_VOTES), "fedkt")
+    lead = next((scores[name] for name in usual if name in scores), None)
+    return lead or max(scores.values(), key=lambda each: each.mean_accuracy)
 
 
 def comparison(lead: Summary, other: Summary, measured: Sequence[Report]) -> str:

@@ -101,7 +101,7 @@ def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
         "warning": bool(attention),
         "quality_table": quality_table(measured),
         "differences": difference_table(measured),
-        "quality": lead_quality(scores, measured, f"c{number}"),
+        "quality": lead_quality(scores, measured, f"c{number}", first.level),
         "table": cost_table(reports),
         "bars": svgs(figure_bars(list(scores.values()), measured), f"c{number}b") if len(measured) > 1 else [],
         "votes": svgs(vote_histograms(votes), f"c{number}v") if votes else [],
@@ -120,11 +120,13 @@ def chapter(reports: Sequence[Report], number: int) -> dict[str, Any]:
     }
 
 
-def lead_quality(scores: dict[str, Summary], measured: Sequence[Report], suffix: str) -> dict[str, Any] | None:
+def lead_quality(
+    scores: dict[str, Summary], measured: Sequence[Report], suffix: str, level: str
+) -> dict[str, Any] | None:
     """Everything about one final model of the algorithm that the page is about; None where none was measured."""
     if not scores:
         return None
-    lead = lead_of(scores).algorithm
+    lead = lead_of(scores, level).algorithm
     # Where every party has a model of its own, there is no final model to look at.
     run = next((each for each in measured if each.algorithm == lead and each.quality is not None), None)
     if run is None:

@@ -27,6 +27,7 @@ from fedkt.models.ensemble import is_neural
 from fedkt.privacy import Noise, make_noise
 from fedkt.privacy.diagnostic import Diagnostic, diagnose, diagnose_parties
 from fedkt.privacy.mechanisms import USUAL
+from fedkt.privacy.sums import GaussianSums
 from fedkt.report import (
     Report,
     RunLog,
@@ -231,13 +232,16 @@ def noise_for(setting: Setting, data: Dataset, parties: int) -> Noise | None:
     if setting.level == "L0":
         return None
     if setting.epsilon is None:
-        return make_noise(setting.mechanism, dict(setting.scale)) if setting.mechanism else None
+        return make_noise(setting.mechanism, dict(setting.scale), counts=True) if setting.mechanism else None
     if setting.scale:
         raise ConfigurationError("Give a noise scale or an epsilon to calibrate it to, not both.")
     own = ALGORITHMS[setting.algorithm].noise_for_epsilon
     if own is not None:
-        if setting.mechanism is not None:
-            raise ConfigurationError(f"Algorithm {setting.algorithm!r} has a noise of its own. Leave --noise out.")
+        if setting.mechanism not in (None, GaussianSums.name):
+            raise ConfigurationError(
+                f"Algorithm {setting.algorithm!r} has a noise of its own, {GaussianSums.name}. Leave --noise out, or "
+                f"give its scale instead of --epsilon: --noise {GaussianSums.name}:7.5."
+            )
         return own(epsilon=setting.epsilon, delta=setting.delta, classes=len(data.classes))
     return noise_for_epsilon(
         FedKT(

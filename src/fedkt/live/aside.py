@@ -165,7 +165,7 @@ def check_same_data(record: AsideRecord, digest: str, data: Path) -> None:
     """Refuse a file that is not the one that rows were laid aside from."""
     if digest != record.data:
         raise DataError(
-            f"{data} is not the file that rows were laid aside from: it was changed since, or is another one. Which of "
-            "its rows were learned from cannot be told. Use the file as it was then, or judge the final model by new "
-            "rows: fedkt evaluate FINAL new.csv"
+            f"{data} is not the file that rows were laid aside from: it was changed since, or the mapping of its names "
+            "and codes was, or it is another one. Which of its rows were learned from cannot be told. Use the file as "
+            "it was then, or judge the final model by new rows: fedkt evaluate FINAL new.csv"
         )

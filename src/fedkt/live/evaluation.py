@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.bundle import Bundle
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping, read_mapped
 from fedkt.data.values import as_key, plural
 from fedkt.errors import BundleError, ConfigurationError, DataError, PrivacyError
 from fedkt.live.final_file import FinalModel
@@ -97,13 +99,15 @@ class EvaluationRows:
     notes: tuple[str, ...]
 
 
-def read_labelled(final: FinalModel, path: Path) -> EvaluationRows:
+def read_labelled(
+    final: FinalModel, path: Path, form: Format = PLAIN, choices: TableMapping = NO_MAPPING
+) -> EvaluationRows:
     """The labelled rows of a file by the columns and classes that a final model has inside; the table is let go."""
     schema = final.card.columns
-    table = schema.read(path)
+    table = read_mapped(schema, path, choices, form=form)
     if table.n_rows == 0:
         raise DataError(f"{path} has no rows to judge a model by. Give labelled rows.")
-    notes = schema.unseen_notes(table)
+    notes = (*table.notes, *schema.unseen_notes(table))
     return EvaluationRows(schema.encode(table), schema.labels(table, final.card.classes), notes)
 
 
@@ -114,18 +118,21 @@ def evaluate_file(
     baseline: FinalModel | None = None,
     bundles: Mailbox | None = None,
     plan: Plan | None = None,
+    form: Format = PLAIN,
+    choices: TableMapping = NO_MAPPING,
 ) -> Evaluation:
     """The quality of a final model on the labelled rows of a file.
 
     Beside it, on the same rows: another final model as `baseline`, and each student in the mailbox `bundles`, which is
-    read with the same distrust as by a server of the `plan`.
+    read with the same distrust as by a server of the `plan`. `form` is how the file is written.
     """
     check_bundles(final, bundles, plan)
-    rows = read_labelled(final, path)
     classes = final.card.classes
+    choices = choices.checked(final.card.columns, classes)
+    rows = read_labelled(final, path, form, choices)
     labels, probabilities = answers_of(final.model, rows.X, len(classes))
     quality = measure_quality(rows.y, labels, classes, probabilities)
-    rival = None if baseline is None else compare_baseline(final, baseline, labels, rows, path)
+    rival = None if baseline is None else compare_baseline(final, baseline, labels, rows, path, form, choices)
     students: tuple[Rival, ...] = ()
     notes = rows.notes
     if bundles is not None and plan is not None:
@@ -158,7 +165,13 @@ def check_bundles(final: FinalModel, bundles: Mailbox | None, plan: Plan | None)
 
 
 def compare_baseline(
-    final: FinalModel, baseline: FinalModel, labels: NDArray[np.int64], rows: EvaluationRows, path: Path
+    final: FinalModel,
+    baseline: FinalModel,
+    labels: NDArray[np.int64],
+    rows: EvaluationRows,
+    path: Path,
+    form: Format,
+    choices: TableMapping = NO_MAPPING,
 ) -> Rival:
     """Another final model on the same rows, by columns of its own; its classes must be the same."""
     classes, theirs = final.card.classes, baseline.card.classes
@@ -171,7 +184,7 @@ def compare_baseline(
     X = rows.X
     if baseline.card.columns != final.card.columns:
         schema = baseline.card.columns
-        X = schema.encode(schema.read(path, labelled=False))
+        X = schema.encode(read_mapped(schema, path, choices, labelled=False, form=form))
     # The same classes may stand in another order.
     order = [other.index(each) for each in own]
     place = np.argsort(order)

@@ -16,11 +16,14 @@ import numpy as np
 
 from fedkt.algorithms.lesson import cut_by_identity
 from fedkt.algorithms.solo import Solo
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.data.values import plural
 from fedkt.errors import DataError, ModelError
 from fedkt.federation import Diary, Party, seed_for
 from fedkt.live.aside import AGAIN, AsideRecord, aside_key, aside_path, check_same_data, check_share, read_record
 from fedkt.live.final_file import FinalModel
+from fedkt.live.mapping_file import mapping_path, open_mapping
 from fedkt.live.measure import quality_on
 from fedkt.live.records import Records, check_identity, data_digest, read_records
 from fedkt.live.result import bundle_behind
@@ -119,6 +122,8 @@ def judge_final(
     public: Path,
     identity: str | None = None,
     hold_out: float | None = None,
+    form: Format = PLAIN,
+    choices: TableMapping = NO_MAPPING,
     jobs: int = 1,
 ) -> Judgement:
     """The final model beside the party's own, on the rows that the party laid aside when it trained.
@@ -134,7 +139,8 @@ def judge_final(
         )
     record = read_record(aside_path(plan, name, data), plan, name, identity=identity, share=hold_out)
     check_identity(plan, record.identity, share=record.share)
-    check_same_data(record, data_digest(data, record.identity, record.share), data)
+    mapping = open_mapping(mapping_path(name, data), choices, plan.columns, plan.classes).mapping
+    check_same_data(record, data_digest(data, record.identity, record.share, form, mapping), data)
     used = bundle_behind(final, name)
     if used and used not in record.bundles:
         raise DataError(
@@ -142,7 +148,7 @@ def judge_final(
             f"sent when these rows were laid aside ({record.bundles[-1][:12]}…). It may have learned from them. {AGAIN}"
         )
     diary = Diary()
-    records = read_records(plan, name, data, record.identity, diary, share=record.share)
+    records = read_records(plan, name, data, record.identity, diary, share=record.share, form=form, mapping=mapping)
     aside = records.aside
     if aside is None or not len(aside.y):
         raise DataError(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fedkt.errors import ConfigurationError, DataError
-from fedkt.system.files import read_at_most, write_atomically
+from fedkt.system.files import can_be_written, read_at_most, write_atomically
 
 ENDING = ".fedkt"
 
@@ -72,9 +72,13 @@ class FolderMailbox:
         return str(self.folder / name)
 
     def check_writable(self, name: str) -> None:
-        """Refuse a file in place of the folder."""
+        """Refuse a file in place of the folder, and a folder that is others' alone."""
         if self.folder.exists() and not self.folder.is_dir():
             raise ConfigurationError(f"--output {self.folder} is a file. It takes the folder to write {name} to.")
+        if not can_be_written(self.folder):
+            raise ConfigurationError(
+                f"--output {self.folder} cannot be written to, or not be made there. Choose a folder of yours."
+            )
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file under a temporary name, which is passed over here, then rename it."""

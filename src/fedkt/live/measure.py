@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.bundle import Bundle
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping, read_mapped
 from fedkt.federation import Diary
 from fedkt.models.base import Model
 from fedkt.models.exchange import OnnxModel
@@ -70,9 +72,12 @@ def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
     return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in probabilities]
 
 
-def labelled_rows(plan: Plan, path: Path, diary: Diary) -> tuple[Any, Any]:
+def labelled_rows(
+    plan: Plan, path: Path, diary: Diary, form: Format = PLAIN, choices: TableMapping = NO_MAPPING
+) -> tuple[Any, Any]:
     """The rows and class indices of a labelled file; what is odd about its values is noted."""
-    table = plan.columns.read(path)
+    table = read_mapped(plan.columns, path, choices.checked(plan.columns, plan.classes), form=form)
+    diary.notes.extend(table.notes)
     X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
     diary.notes.extend(plan.columns.unseen_notes(table))
     return X, y

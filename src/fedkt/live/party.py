@@ -15,11 +15,14 @@ from pathlib import Path
 from fedkt.bundle import Bundle, pack, peek
 from fedkt.bundle.manifest import Claim
 from fedkt.bundle.signing import SigningKey
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.federation import Diary, Party
 from fedkt.live.aside import RowsAside, aside_path
 from fedkt.live.claims import claim_for
 from fedkt.live.keys import check_key
 from fedkt.live.mailbox import Mailbox, bundle_name
+from fedkt.live.mapping_file import mapping_path, open_mapping
 from fedkt.live.outbox import check_issue, send
 from fedkt.live.records import Records, check_identity, data_digest, read_records
 from fedkt.live.shelf import ROWS, WORK, Seeds, Shelf, TeacherProgress, claim_shelf, clear, sole_worker
@@ -77,6 +80,9 @@ def run_party(
     issue: int | None = None,
     most_epsilon: float | None = None,
     most_delta: float | None = None,
+    form: Format = PLAIN,
+    choices: TableMapping = NO_MAPPING,
+    warn: Callable[[str], None] | None = None,
     progress: Progress | None = None,
     tell: Callable[[SentBundle], None] | None = None,
 ) -> SentBundle:
@@ -88,7 +94,8 @@ def run_party(
 
     At level L2 the releases are written into the `ledger` first; by default it lies beside the data. `identity` is the
     column by which records are told apart at level L2, and where the share `hold_out` of them is laid aside. A plan, or
-    a total in the ledger, above `most_epsilon` or `most_delta` is refused.
+    a total in the ledger, above `most_epsilon` or `most_delta` is refused. `form` is how the data are written, and
+    `choices` about names and codes of the file are added to those written down beside it.
     """
     plan.require(name)
     check_identity(plan, identity, share=hold_out)
@@ -101,8 +108,11 @@ def run_party(
     rows = plan.columns.encode(plan.read_public(public))
     plan.method.try_on(plan, rows)
     diary = Diary()
-    records = read_records(plan, name, data, identity, diary, share=hold_out)
-    digest = data_digest(data, identity, hold_out)
+    own = open_mapping(mapping_path(name, data), choices, plan.columns, plan.classes)
+    own.tell(data, diary)
+    records = read_records(plan, name, data, identity, diary, share=hold_out, form=form, mapping=own.mapping, warn=warn)
+    own.keep(diary)
+    digest = data_digest(data, identity, hold_out, form, own.mapping)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"
     account, claim = Ledger(), None if ledger is None else claim_for(plan)
     with sole_worker(name, folder):

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
 from fedkt.errors import ConfigurationError, DataError
@@ -48,11 +50,14 @@ def predict_file(
     *,
     probabilities: bool = False,
     thresholds: Mapping[str | int, float] | None = None,
+    form: Format = PLAIN,
+    choices: TableMapping = NO_MAPPING,
 ) -> Predictions:
     """What the final model says about each row of a file; how good that is too, where the rows are labelled.
 
     With `probabilities` those of each class are told as well. `thresholds` decide the label instead of the model's own
-    rule: see `labels_by_thresholds`.
+    rule: see `labels_by_thresholds`. `form` is how the file is written, and `choices` give its columns and codes their
+    agreed names; the rows are written as they are in the file.
     """
     schema, classes = final.card.columns, final.card.classes
     if (probabilities or thresholds) and not final.model.soft:
@@ -61,7 +66,8 @@ def predict_file(
             "write or to hold against a threshold. Ask whoever runs the server for a final model of another family."
         )
     limits = threshold_of_class(thresholds or {}, classes)
-    table = schema.read(path, labelled=False)
+    as_read = schema.read(path, labelled=False, form=form)
+    table = choices.checked(schema, classes).applied(as_read, schema)
     rows = schema.encode(table)
     columns, shares, labelled = None, None, schema.label in table.columns
     # Probabilities are judged wherever they can be, also where nobody asked to see them.
@@ -72,13 +78,13 @@ def predict_file(
             columns = dict(zip(classes, map(shortest_decimals, shares.T), strict=True))
     else:
         codes = final.model.predict(rows)
-    quality, notes = None, list(schema.unseen_notes(table))
+    quality, notes = None, [*table.notes, *schema.unseen_notes(table)]
     if labelled:
         try:
             quality = measure_quality(schema.labels(table, classes), codes, classes, shares)
         except DataError as reason:
             notes.append(f"No accuracy: {reason}")
-    return Predictions(table, tuple(classes[code] for code in codes), quality, tuple(notes), columns)
+    return Predictions(as_read, tuple(classes[code] for code in codes), quality, tuple(notes), columns)
 
 
 def shortest_decimals(column: NDArray[np.float32]) -> list[float]:

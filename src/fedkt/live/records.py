@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.calibration import check_records
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping, read_mapped
+from fedkt.data.plausible import doubts
+from fedkt.data.table import Table
 from fedkt.data.values import identities_of, plural
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Diary
@@ -72,15 +76,31 @@ class Records:
 
 
 def read_records(
-    plan: Plan, name: str, data: Path, identity: str | None, diary: Diary, *, share: float | None = None
+    plan: Plan,
+    name: str,
+    data: Path,
+    identity: str | None,
+    diary: Diary,
+    *,
+    share: float | None = None,
+    form: Format = PLAIN,
+    mapping: TableMapping = NO_MAPPING,
+    warn: Callable[[str], None] | None = None,
 ) -> Records:
     """The rows in a party's file; what is odd about them is said in the diary, which never leaves the party.
 
-    With a `share`, so many of them are laid aside, and the others are all that is learned from or told of.
+    With a `share`, so many of them are laid aside, and the others are all that is learned from or told of. Names and
+    codes are first made those agreed on, by the `mapping`. `warn` hears at once, and not only at the end, of values
+    that hardly mean what was agreed on.
     """
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
-    table = plan.columns.read(data)
+    table = read_mapped(plan.columns, data, mapping, form=form)
+    for note in table.notes:
+        diary.say(note)
+    if plan.level == "L2":
+        plan.columns.check_dates_decided(table)
+    check_plausible(plan, table, mapping, diary, warn)
     cut = plan.level == "L2" and plan.method.cuts_rows
     ids = identities_of(table, identity) if cut or share is not None else None
     records = Records(plan.columns.encode(table), plan.columns.labels(table, plan.classes), ids)
@@ -113,9 +133,37 @@ def read_records(
     return records
 
 
-def data_digest(data: Path, column: str | None, share: float | None = None) -> str:
-    """SHA-256 of a party's file as it is used: with its labels, its identities, and the share aside."""
+def check_plausible(
+    plan: Plan, table: Table, mapping: TableMapping, diary: Diary, warn: Callable[[str], None] | None = None
+) -> None:
+    """Refuse, or where noise is on warn of, columns whose values hardly mean what was agreed on.
+
+    At levels L1 and L2 values refuse nothing: whether a bundle comes must not hang on them.
+    """
+    if plan.image is not None:
+        return
+    found = [each for each in doubts(plan.columns, table) if each.column not in mapping.accept]
+    if found and plan.level == "L0":
+        raise DataError(" ".join([*map(str, found), "Nothing was trained."]))
+    for doubt in found:
+        diary.say(f"Attention: {doubt}")
+        if warn is not None:
+            warn(str(doubt))
+
+
+def data_digest(
+    data: Path,
+    column: str | None,
+    share: float | None = None,
+    form: Format = PLAIN,
+    mapping: TableMapping = NO_MAPPING,
+) -> str:
+    """SHA-256 of a party's file as it is used: with labels, format, names and codes, identities, and share aside."""
     digest = file_digest(data, with_labels=True)
+    if form != PLAIN:
+        digest = hashlib.sha256(f"{digest} {form}".encode()).hexdigest()
+    if mapping.digest:
+        digest = hashlib.sha256(f"{digest} as {mapping.digest}".encode()).hexdigest()
     if share is not None:
         return hashlib.sha256(f"{digest} {share!r} aside {column}".encode()).hexdigest()
     return digest if column is None else hashlib.sha256(f"{digest} {column}".encode()).hexdigest()

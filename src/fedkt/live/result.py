@@ -105,7 +105,7 @@ def write_result(
         report,
         tuple(public),
         absent,
-        folder / "final.onnx",
+        final_in(folder),
         plan.digest,
         details,
         hashlib.sha256(data).hexdigest(),
@@ -117,6 +117,11 @@ def write_result(
     text = json.dumps(result.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(folder / REPORT, text.encode() + b"\n")
     return result
+
+
+def final_in(folder: Path) -> Path:
+    """The final model in a result folder."""
+    return folder / "final.onnx"
 
 
 def public_arrivals(

@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fedkt.algorithms.calibration import cautions, label_alarms
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.bundle import Bundle
 from fedkt.bundle.signing import SigningKey
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.mapping import NO_MAPPING, TableMapping
 from fedkt.errors import BundleError, ConfigurationError, ModelError, PlanError, PrivacyError
 from fedkt.federation import Diary, Outcome, Server, seed_for
 from fedkt.live.arrivals import Arrival
@@ -29,7 +29,7 @@ from fedkt.live.inbox import gather, ignored_entries, not_enough
 from fedkt.live.mailbox import Mailbox
 from fedkt.live.measure import FinalScores, labelled_rows, measure
 from fedkt.live.noise_file import NoiseFile, ledger_at, open_noise, server_ledger
-from fedkt.live.result import ServerResult, VoteOutcome, parties_without_vote, write_result
+from fedkt.live.result import ServerResult, VoteOutcome, final_in, parties_without_vote, write_result
 from fedkt.models.final_exchange import to_final_onnx
 from fedkt.models.onnx_rules import Limits
 from fedkt.plan import Plan
@@ -67,9 +67,12 @@ def run_server(
     min_parties: int | None = None,
     wait: float = 0.0,
     test: Path | None = None,
+    test_form: Format = PLAIN,
+    choices: TableMapping = NO_MAPPING,
     ledger: Path | None = None,
     limits: Limits | None = None,
     key: SigningKey | None = None,
+    replace_result: bool = False,
     jobs: int = 1,
     command: str = "",
     tell: Callable[[int, int], None] | None = None,
@@ -77,7 +80,8 @@ def run_server(
     """Gather the bundles, let the students vote, train the final model, and write final.onnx and report.json.
 
     At level L1 the noisy vote is written into the `ledger` before it is counted. With a `key` the final model is
-    signed. `limits` are what all parties may take together.
+    signed. `limits` are what all parties may take together, `test_form` and `choices` how the test rows are written and
+    what their columns and codes are called. A final model that is there is replaced only if asked for.
     """
     needed = needed_parties(plan, min_parties)
     ledger = ledger_at(plan, ledger)
@@ -86,11 +90,12 @@ def run_server(
         import onnx  # noqa: F401
         import sklearn.ensemble  # noqa: F401
     with sole_server(result):
+        check_result(result, replace_result=replace_result)
         diary = Diary()
         account = Ledger() if ledger is None else server_ledger(plan, ledger, diary)
         rows = plan.columns.encode(plan.read_public(public))
         # Before anybody waits: a test file that does not fit should be heard of now.
-        labelled = None if test is None else labelled_rows(plan, test, diary)
+        labelled = None if test is None else labelled_rows(plan, test, diary, test_form, choices)
         arrivals = gather(plan, inbox, wait=wait, limits=limits, tell=tell)
         bundles = accepted_bundles(plan, arrivals)
         if len(bundles) < needed:
@@ -145,7 +150,8 @@ def hold_vote(plan: Plan, server: Server, bundles: Sequence[Bundle], needed: int
     price = server.ledger.price() if plan.level == "L1" else dearest(plan, voting)
     total, releases = (total_spent(server.ledger) if plan.level == "L1" else largest_total(voting)) or (None, None)
     counts = plan.expected.counts or (plan.level == "L0" and plan.method.tells_counts)
-    promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=counts)
+    sums = bool(plan.expected.arrays)
+    promise = statement(plan.level, price, total_epsilon=total, releases=releases, counts=counts, sums=sums)
     width, classes = server.public.shape[1], len(plan.classes)
     try:
         final = to_final_onnx(trained, n_features=width, n_classes=classes, check_rows=server.public)
@@ -183,7 +189,7 @@ def report_of(
         vote.promise,
         replace(log, notes=notes),
         notes=(*vote_cautions(plan, vote.price, len(vote.voting)), *reruns(server.ledger)),
-        alarms=(*label_alarms(plan.level, vote.price), *useless_sums(plan, server)),
+        alarms=label_alarms(plan.level, vote.price),
         dataset=plan.task,
         algorithm=plan.algorithm().name,
         model=plan.method.final_name(plan),
@@ -201,18 +207,6 @@ def report_of(
     )
 
 
-def useless_sums(plan: Plan, server: Server) -> tuple[str, ...]:
-    """That what was solved from the parties' sums tells no classes apart, where sums were sent and it does not."""
-    if not plan.expected.arrays:
-        return ()
-    found = np.unique(np.concatenate([labels for _, labels in server.diary.vote.labels]))
-    if len(found) > 1:
-        return ()
-    why = "the noise hides what the sums know" if plan.privacy is not None else "the sums tell classes hardly apart"
-    more = "More rows, or a larger epsilon," if plan.privacy is not None else "Expert voting"
-    return (f"It names {str(plan.classes[found[0]])!r} for every public row: {why}. {more} may help.",)
-
-
 def train_final(conclude: Callable[[Server], Bundle], server: Server, noise: NoiseFile | None) -> Any:
     """The trained final model; at level L1 with kept noise, whose output is held before anything learns from it."""
     if noise is None:
@@ -223,6 +217,15 @@ def train_final(conclude: Callable[[Server], Bundle], server: Server, noise: Noi
     except PrivacyError:
         noise.forget()
         raise
+
+
+def check_result(result: Path, *, replace_result: bool) -> None:
+    """Refuse, before anything is run, to write over a final model."""
+    if final_in(result).exists() and not replace_result:
+        raise ConfigurationError(
+            f"{final_in(result)} is there already, made by an earlier run. Pass another --output, or --force to "
+            "replace it and what lies beside it."
+        )
 
 
 @contextmanager

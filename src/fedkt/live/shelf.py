@@ -44,7 +44,7 @@ UNFINISHED = re.compile(r"\.(shelf\.json|student-[0-9]+\.student)\.[^.]+\.part")
 BELONGS = {
     "plan": "plan",
     "party": "party",
-    "data": "data file or --id, or --hold-out",
+    "data": "data file or --id, or --hold-out, or mapping of names and codes",
     "versions": "version of fedkt or a library",
 }
 """What a shelf belongs to, and what messages call it."""
@@ -190,12 +190,36 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
 
     Not where a secret noise lies beside them: that run is paid for, and without its noise it could not be finished.
     """
-    belongs = dict(zip(BELONGS, (plan.digest, name, data_digest, versions(*LIBRARIES)), strict=True))
+    seeds, difference = unfinished_run(folder, plan, name, data_digest)
+    if seeds is not None:
+        return seeds
+    if difference:
+        diary.say(f"{folder} holds work that was begun with another {difference}; it is done again from the beginning.")
+        clear(folder, keep=(STATE,))
+    seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
+    secret = new_secret() if plan.level == "L2" else None
+    belongs = belonging(plan, name, data_digest)
+    write_state(folder, {**belongs, "seed": seed} | ({} if secret is None else {"noise_secret": secret}))
+    return Seeds(seed, secret, resumed=False)
+
+
+def belonging(plan: Plan, name: str, data_digest: str) -> dict[str, Any]:
+    """What a shelf of this run belongs to."""
+    values: tuple[Any, ...] = (plan.digest, name, data_digest, versions(*LIBRARIES))
+    return dict(zip(BELONGS, values, strict=True))
+
+
+def unfinished_run(folder: Path, plan: Plan, name: str, data_digest: str) -> tuple[Seeds | None, str]:
+    """The seeds of the run in a folder, if this one goes on with it; else by what it differs, if one is there.
+
+    Refused where the other one is paid for. Nothing is touched.
+    """
+    belongs = belonging(plan, name, data_digest)
     state = read_state(folder)
     seed, secret = state.pop("seed", None), state.pop("noise_secret", None)
     state.pop("labels", None)
     if state == belongs and (secret is not None) == (plan.level == "L2"):
-        return Seeds(int(seed), secret, resumed=True)
+        return Seeds(int(seed), secret, resumed=True), ""
     if state:
         # An earlier version drew its noise in another way, from what it called a seed.
         changes = [BELONGS[key] for key in belongs if state.get(key) != belongs[key]]
@@ -206,12 +230,8 @@ def claim_shelf(folder: Path, plan: Plan, name: str, data_digest: str, diary: Di
                 f"it was begun, and it is finished at no further charge. Or give it up: remove {folder}, or pass "
                 "another folder as --work; what you run then is charged anew. Nothing was touched."
             )
-        diary.say(f"{folder} holds work that was begun with another {difference}; it is done again from the beginning.")
-        clear(folder, keep=(STATE,))
-    seed = secrets.randbits(64) if plan.seed == "private" else seed_for(plan.seed, name)
-    secret = new_secret() if plan.level == "L2" else None
-    write_state(folder, {**belongs, "seed": seed} | ({} if secret is None else {"noise_secret": secret}))
-    return Seeds(seed, secret, resumed=False)
+        return None, difference
+    return None, ""
 
 
 def write_state(folder: Path, state: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -68,11 +69,10 @@ def check_limits(plan: Plan, name: str, *, most_epsilon: float | None, most_delt
 def party_ledger(plan: Plan, name: str, path: Path, work: Path, most_epsilon: float | None = None) -> Ledger:
     """This party's ledger, under the plan's budget and its own; what kept noise gives is held in the working folder."""
     assert plan.privacy is not None
-    budgets = [each for each in (plan.budget, most_epsilon) if each is not None]
     return Ledger(
         owner=name,
         delta=plan.privacy.delta,
-        budget=min(budgets, default=None),
+        budget=own_budget(plan, most_epsilon),
         file=LedgerFile.open(path),
         plan=plan.digest,
         hold=partial(hold, work),
@@ -89,27 +89,44 @@ def spend(ledger: Ledger, plan: Plan, noise_seed: int) -> bool:
     ledger_file, budget = ledger.file, ledger.budget
     assert ledger_file is not None
     assert budget is not None
-    # As they will be written when they are released: found then, and not paid again.
-    ours = [
-        Spending(who=ledger.owner, release=release.keyed(noise_seed), plan=plan.digest) for release in plan.releases
-    ]
-    spent = ledger_file.spent(who=ledger.owner)
-    due = [each for each in ours if not any(entry.is_same(each) for entry in spent)]
+    due = due_releases(plan, ledger.owner, ledger_file, noise_seed)
     if not due:
         return False
-    cost = total_of([*spent, *due], ledger.delta)
+    check_budget(plan, ledger_file, due, budget=budget, delta=ledger.delta)
+    reserve(ledger_file, due, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
+    return True
+
+
+def due_releases(plan: Plan, name: str, ledger_file: LedgerFile, noise_seed: int | None) -> list[Spending]:
+    """The releases of this run that are not in the ledger; None for a noise that is yet to be drawn."""
+    # As they will be written when they are released: found then, and not paid again.
+    keyed = [each if noise_seed is None else each.keyed(noise_seed) for each in plan.releases]
+    ours = [Spending(who=name, release=release, plan=plan.digest) for release in keyed]
+    spent = ledger_file.spent(who=name)
+    return [each for each in ours if noise_seed is None or not any(entry.is_same(each) for entry in spent)]
+
+
+def check_budget(plan: Plan, ledger_file: LedgerFile, due: Sequence[Spending], *, budget: float, delta: float) -> float:
+    """The ε of everything in the ledger with what is due, refused where the budget does not cover it."""
+    name = due[0].who
+    spent = ledger_file.spent(who=name)
+    cost = total_of([*spent, *due], delta)
     if not cost <= budget:
-        so_far = total_of(spent, ledger.delta)
+        so_far = total_of(spent, delta)
         whose = "budget" if budget == plan.budget else "limit of its own (--most-epsilon)"
         raise PrivacyError(
-            f"The {whose} of {ledger.owner!r} does not cover this run: epsilon {so_far:.4g} is spent in "
+            f"The {whose} of {name!r} does not cover this run: epsilon {so_far:.4g} is spent in "
             f"{plural(len(spent), 'earlier release')}, with this one it would be {cost:.4g}, allowed is {budget:g} "
-            f"at delta {ledger.delta:g}. Nothing was trained or written. Training again on changed rows is a "
+            f"at delta {delta:g}. Nothing was trained or written. Training again on changed rows is a "
             "new release; if you need the file of the last run again, send the one you kept. Else agree on a plan "
             f"with a larger budget, more noise or fewer queries. (Ledger: {ledger_file.path})"
         )
-    reserve(ledger_file, due, price=lambda entries: total_of(entries, ledger.delta), budget=budget)
-    return True
+    return cost
+
+
+def own_budget(plan: Plan, most_epsilon: float | None) -> float | None:
+    """What all releases of a party may cost: by the plan, and by a limit of its own."""
+    return min((each for each in (plan.budget, most_epsilon) if each is not None), default=None)
 
 
 def pay(

@@ -216,10 +216,13 @@ def within(X: Any, public: Any) -> Any:
     if hasattr(X, "iloc"):
         import pandas
 
-        # By the public column's type: one odd value of a party's makes its whole column one of objects.
-        numeric = [name for name in X.columns if name in public.columns and public[name].dtype.kind in "iuf"]
+        # By what the public column holds: one odd value of a party's makes its whole column one of objects.
+        common = [name for name in X.columns if name in public.columns]
+        known = {name: pandas.to_numeric(public[name].astype(object), errors="coerce") for name in common}
+        numeric = [name for name, each in known.items() if each.notna().equals(public[name].notna())]
         numbers = {name: pandas.to_numeric(X[name], errors="coerce").to_numpy(dtype=np.float64) for name in numeric}
-        return X.assign(**{name: _column_within(each, public[name].to_numpy()) for name, each in numbers.items()})
+        bounds = {name: known[name].to_numpy(dtype=np.float64) for name in numeric}
+        return X.assign(**{name: _column_within(each, bounds[name]) for name, each in numbers.items()})
     if hasattr(X, "tocsr"):
         return _sparse_within(X.tocsr().copy(), public)
     rows = np.asarray(X)

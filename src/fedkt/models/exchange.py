@@ -79,7 +79,13 @@ class OnnxModel:
 def float_rows(X: Any, n_features: int) -> NDArray[np.float32]:
     """The rows as a dense float32 table of the given width."""
     dense = X.toarray() if hasattr(X, "toarray") else X
-    rows = np.ascontiguousarray(dense, dtype=np.float32)
+    try:
+        rows = np.ascontiguousarray(dense, dtype=np.float32)
+    except (TypeError, ValueError) as reason:
+        raise DataError(
+            f"Rows of numbers are needed here: {str(reason)[:200]}. Encode text first, as a column of numbers or by a "
+            "schema; a pipeline that reads text works with votes (voting='expert')."
+        ) from reason
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise DataError(f"The model reads rows of {n_features} columns, got an array of shape {rows.shape}.")
     return rows

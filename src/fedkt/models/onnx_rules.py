@@ -145,9 +145,18 @@ def check_feature_graph(data: bytes, *, n_features: int, width: int, limits: Lim
     def check(graph: Any, bounds: Limits) -> bool:
         check_feature_ends(graph, n_features, width)
         _check_body(graph, n_features, bounds, FEATURE_OPERATORS)
+        _check_no_table_is_empty(graph)
         return False
 
     return _checked(data, limits or Limits(), check).data
+
+
+def _check_no_table_is_empty(graph: Any) -> None:
+    """What is made of no numbers may be memory that nobody wrote, in which the row before has left its own."""
+    attributes = [each.t for node in graph.node for each in node.attribute if each.type == 4]
+    for table in (*graph.initializer, *attributes):
+        if 0 in table.dims:
+            raise ModelError(f"the stored table {table.name[:40]!r} is empty, which a feature map has no use for.")
 
 
 def _checked(data: bytes, bounds: Limits, check: Callable[[Any, Limits], bool]) -> SafeGraph:

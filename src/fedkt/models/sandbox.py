@@ -143,6 +143,8 @@ def child_process(descriptors: Sequence[int]) -> Iterator[subprocess.Popen[bytes
     """The child process, which waits for a request; gone at the end."""
     places = {_package_folder(name) for name in ("numpy", "onnxruntime")}
     environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "HOME": os.devnull}
+    # Memory is filled when it is given and taken (glibc): a graph that reads what nobody wrote reads nothing of rows.
+    environment["MALLOC_PERTURB_"] = "85"
     if "SYSTEMROOT" in os.environ:
         environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
     child = subprocess.Popen(

@@ -6,6 +6,7 @@ encodes the same value as the same number, votes over the same classes, and can 
 
 from fedkt.plan.agreement import Plan, file_digest
 from fedkt.plan.parts import MAX_CLASSES, NAME, Class, Part, Text, faults_of
+from fedkt.plan.public_file import PublicFile, read_public_file
 from fedkt.plan.reading import MAX_PLAN_BYTES, make_plan, parse_plan, read_plan
 
 __all__ = [
@@ -15,10 +16,12 @@ __all__ = [
     "Class",
     "Part",
     "Plan",
+    "PublicFile",
     "Text",
     "faults_of",
     "file_digest",
     "make_plan",
     "parse_plan",
     "read_plan",
+    "read_public_file",
 ]

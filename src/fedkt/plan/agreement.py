@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from fedkt.algorithms import FedKT, Moments
 from fedkt.bundle import Expected
 from fedkt.data.images import folder_digest, image_shape, labels_file
+from fedkt.data.nearest import nearest
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
 from fedkt.data.values import as_key
@@ -233,7 +234,9 @@ class Plan(Part):
     def require(self, name: str) -> str:
         """The name, if it is a party of this plan."""
         if name not in self.names:
-            raise PlanError(f"This plan has no party {name!r}. Its parties are: {', '.join(self.names)}.")
+            near = nearest(name, self.names)
+            offer = "" if near is None else f" Did you mean {near!r}?"
+            raise PlanError(f"This plan has no party {name!r}. Its parties are: {', '.join(self.names)}.{offer}")
         return name
 
     def read_public(self, path: str | Path) -> Table:

@@ -36,25 +36,25 @@ _LEXEME = re.compile(
 )
 
 
-def check_text(text: str, source: str) -> None:
-    """Refuses TOML with a dotted key of very many parts, or with very many tables."""
+def check_text(text: str, source: str, *, what: str = "plan") -> None:
+    """Refuses TOML with a dotted key of very many parts, or with very many tables; `what` is what it should be."""
     heads = 0
     for lexeme in _LEXEME.finditer(text):
         if lexeme["head"] is not None:
             heads += 1
             if heads > MAX_HEADS:
-                raise PlanError(f"{source} has more than {MAX_HEADS:,} tables, which no plan has. Ask for it again.")
+                raise PlanError(f"{source} has more than {MAX_HEADS:,} tables, which no {what} has. Ask for it again.")
         if lexeme["bare"] is not None and len(lexeme["bare"]) > MAX_BARE:
             line = text.count("\n", 0, lexeme.start()) + 1
             raise PlanError(
                 f"{source}, line {line}: {lexeme['bare'][:40]!r} … is longer than the {MAX_BARE} characters that a "
-                "number or a key of a plan may have. Ask for the plan again."
+                f"number or a key of a {what} may have. Ask for the {what} again."
             )
         if lexeme["long"] is not None:
             line = text.count("\n", 0, lexeme.start()) + 1
             raise PlanError(
-                f"{source}, line {line}: a key of more than {MAX_PARTS} parts, {lexeme[0][:40]!r} …, is in no plan. "
-                "Ask for the plan again."
+                f"{source}, line {line}: a key of more than {MAX_PARTS} parts, {lexeme[0][:40]!r} …, is in no {what}. "
+                f"Ask for the {what} again."
             )
 
 

@@ -14,16 +14,16 @@ from fedkt.algorithms.party_total import shares_in_order
 from fedkt.algorithms.voting import Consistent
 from fedkt.data.images import image_shape
 from fedkt.data.schema import fit_schema
-from fedkt.data.table import Table, names_its_label, read_table
 from fedkt.data.words import USUAL_TERMS
 from fedkt.errors import ConfigurationError, PlanError
 from fedkt.models.catalogue import canonical_name
-from fedkt.plan.agreement import Plan, file_digest
+from fedkt.plan.agreement import Plan
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.method import Method
 from fedkt.plan.methods import make_method, method_names
 from fedkt.plan.parts import faults_of
 from fedkt.plan.privacy import privacy_table, rounded_budget
+from fedkt.plan.public_file import PublicFile, read_public_file
 from fedkt.privacy.ledger import require_level
 from fedkt.system.files import open_plain
 
@@ -32,7 +32,7 @@ MAX_PLAN_BYTES = 16 * 2**20
 
 
 def make_plan(
-    public: str | Path,
+    public: str | Path | PublicFile,
     *,
     label: str,
     classes: Sequence[str | int],
@@ -66,7 +66,10 @@ def make_plan(
     """
     require_level(level)
     check_members(parties, keys=keys or {}, rows=rows or {})
-    table = read_unlabelled(public, label, others=(*categorical, *text, *ignore))
+    shared = public if isinstance(public, PublicFile) else read_public_file(public, label)
+    table = shared.table
+    if label in (*categorical, *text, *ignore):
+        raise PlanError(f"{label!r} is the label; it cannot also be a categorical, a text or an ignored column.")
     kinds: dict[str, Any] = {"categorical": categorical, "text": text, "terms": terms, "ignore": ignore}
     schema = fit_schema(table, label=label, missing=missing, unseen=unseen, **kinds)
     models: dict[str, Any] = {"default": canonical_name(model)}
@@ -90,7 +93,7 @@ def make_plan(
         "voting": method.name,
         "privacy": noise,
         "card": {name: text for name, text in (card or {}).items() if text is not None} or None,
-        "public": {"file": Path(public).name, "sha256": file_digest(public), "rows": table.n_rows},
+        "public": {"file": shared.name, "sha256": shared.sha256, "rows": table.n_rows},
         "models": models,
         "parties": [{"name": name, "key": (keys or {}).get(name), "rows": (rows or {}).get(name)} for name in parties],
         "schema": schema.model_dump(mode="json"),
@@ -116,15 +119,6 @@ def with_shares(privacy: Mapping[str, Any], classes: Sequence[str | int]) -> dic
         return dict(privacy)
     named = {str(name): share for name, share in dict(shares).items()}
     return {**privacy, "class_shares": shares_in_order(named, [str(each) for each in classes])}
-
-
-def read_unlabelled(public: str | Path, label: str, *, others: Sequence[str]) -> Table:
-    """The public rows, among whose columns the label has no other part to play."""
-    # Formats that do not name their label call it what we say; in the others it need not be there.
-    table = read_table(public, label=None if names_its_label(public) else label)
-    if label in others:
-        raise PlanError(f"{label!r} is the label; it cannot also be a categorical, a text or an ignored column.")
-    return table
 
 
 def new_method(name: str) -> Method:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,6 +11,7 @@ import numpy as np
 
 from fedkt.algorithms.class_sums import MOMENTS
 from fedkt.algorithms.moments import Moments, noise_for_epsilon
+from fedkt.algorithms.received_sums import CERTAIN
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError, PlanError
 from fedkt.models.catalogue import trained_for
@@ -235,9 +237,11 @@ class_shares: those that everybody knows, in the order of the classes."""
                 f"It moves every number of a total, to which a party adds a table of length 1 at most, by about "
                 f"{price.release.noise.spread:.3g}: many parties drown it, few parties drown in it."
             )
+        least = CERTAIN * price.release.noise.spread * math.sqrt(len(plan.parties))
         return (
             f"It moves the number of a party's rows with a label by about {price.release.noise.spread:.3g} rows, and "
-            "every other sum by as much: many rows drown it, few rows drown in it."
+            "every other sum by as much: many rows drown it, few rows drown in it. A label of which all parties "
+            f"together have fewer than about {least:,.0f} rows is lost, and without two that are not there is no model."
         )
 
     def privacy_words(self, plan: Plan) -> tuple[str, ...]:

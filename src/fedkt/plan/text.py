@@ -98,7 +98,9 @@ def _columns(columns: list[dict[str, Any]]) -> str:
     lines = []
     for column in columns:
         row = tomlkit.inline_table()
-        for key in ("name", "kind", "missing", *OWN_KEYS[column["kind"]]):
+        # What a column is not does not stand in a plan.
+        meaning = [key for key in ("date", "boolean") if key in column]
+        for key in ("name", "kind", "missing", *meaning, *OWN_KEYS[column["kind"]]):
             row.append(key, column[key])
         lines.append(f"    {row.as_string()},\n")
     return f"columns = [\n{''.join(lines)}]\n"
@@ -109,6 +111,7 @@ def explain(plan: Plan) -> str:
     n, method = len(plan.names), plan.method
     schema = plan.columns
     categories = sum(column.kind == "category" for column in schema.columns)
+    dates = sum(column.date for column in schema.columns)
     signers = [name for name in plan.names if name in plan.keys]
     if plan.seed == "private":
         seed = "Everybody draws a seed of their own and keeps it: nobody else can repeat their training."
@@ -125,8 +128,8 @@ def explain(plan: Plan) -> str:
         f"  Parties     {n}: {_some(plan.names)}; needed: {needed}",
         f"  Signatures  {_some(signers) + ' must sign' if signers else 'none: anybody can send a bundle in any name'}",
         f"  Public rows {plural(plan.public.rows, 'row')} in {plan.public.file} (SHA-256 {plan.public.sha256[:12]}…)",
-        f"  Columns     {len(schema.columns)} ({categories} of them categories{_texts(plan)}), encoded as "
-        f"{plural(schema.n_features, 'number')}; "
+        f"  Columns     {len(schema.columns)} ({categories} of them categories{f', {dates} dates' * (dates > 0)}"
+        f"{_texts(plan)}), encoded as {plural(schema.n_features, 'number')}; "
         "categories, fills and scales come from the public rows only",
         "              A category that is not among the agreed ones "
         + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),

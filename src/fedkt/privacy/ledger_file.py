@@ -130,6 +130,13 @@ class LedgerFile:
         ledger_file.refresh()
         return ledger_file
 
+    @classmethod
+    def peek(cls, path: str | os.PathLike[str]) -> LedgerFile:
+        """The ledger as it lies there, its chain checked: nothing is made, locked or mended. Not for spending."""
+        ledger_file = cls(Path(path).resolve())
+        ledger_file._look()
+        return ledger_file
+
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All entries when the file was last read: by `open`, `refresh`, `append` or `reserve`."""
@@ -158,6 +165,16 @@ class LedgerFile:
 
     def _read(self) -> None:
         """Read and check everything, and finish what an interrupted append began. Needs the lock."""
+        count, interrupted = self._look()
+        if interrupted:
+            self._cut(len(self._text), interrupted)
+        if count < len(self._entries):
+            # Its writer may have died before the line was on the disk; the head must not get there first.
+            write_durably(self.path, b"", os.O_APPEND, sync_folder=True)
+            self._write_head(self._entries[-1])
+
+    def _look(self) -> tuple[int, str]:
+        """Read and check everything: how many entries the head counts, and what is wrong with an interrupted end."""
         text = read_bytes(self.path, MAX_BYTES)
         if not text.startswith(self._text):
             raise damage(self.path, "entries that this process had already read were changed or are gone")
@@ -179,13 +196,8 @@ class LedgerFile:
             raise damage(self.path, f"it holds {len(entries)} entries, but its head counts {count}, or is missing")
         if digest != (entries[count - 1].digest if count else FIRST):
             raise damage(self.path, f"entry {count} is not the one its head names")
-        if interrupted:
-            self._cut(end, interrupted)
-        if count < len(entries):
-            # Its writer may have died before the line was on the disk; the head must not get there first.
-            write_durably(self.path, b"", os.O_APPEND, sync_folder=True)
-            self._write_head(entries[-1])
         self._entries, self._text = entries, text[:end]
+        return count, interrupted
 
     def _cut(self, end: int, interrupted: str) -> None:
         """Cut off the interrupted lines after byte `end`, and say so."""

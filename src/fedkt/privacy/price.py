@@ -27,6 +27,8 @@ COUNTS_STREAM = 0xC0417
 """The draw of a party's noise that its class counts get."""
 SUMS_STREAM = 0x50E5
 """The draw that its sums of features get."""
+MARGINALS_STREAM = 0x3A46
+"""The draw that what it tells of its columns gets."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ def counts_release(noise: GaussianCounts, classes: int, adjacency: Adjacency = "
 def sums_release(noise: GaussianSums, classes: int) -> Release:
     """Sums of features by class as a release: one vector that one record moves by the noise's Δ at most."""
     return Release(noise, 1, 1, max(classes, 2), "record", purpose="sums of features", stream=SUMS_STREAM)
+
+
+def marginals_release(noise: GaussianSums) -> Release:
+    """What a party tells of its columns as a release: one vector that one record moves by the noise's Δ at most."""
+    return Release(noise, 1, 1, 2, "record", purpose="marginals", stream=MARGINALS_STREAM)
 
 
 def party_sums_release(noise: GaussianSums, classes: int, parties: int) -> Release:

@@ -34,6 +34,13 @@ PARTY_SUMS_WORDS = (
     "public rows are not protected. A record is protected no better than its whole party.",
 )
 """At level L1, where the noise is on the total of the parties' sums."""
+EXACT_SUMS = (
+    PROTECTS["L0"],
+    SATISFIES["L0"],
+    "everyone who sees a party's sums or the final model",
+    "Exact sums of features tell each party's class counts and much about its rows: the sum of one row is the row.",
+)
+"""At level L0, where parties send sums."""
 NOT_PROTECTED = {
     "L0": "Students and final model may reveal rows they were taught from.",
     "L1": "Students themselves, party names and sizes, the number of parties and whether a party could vote, the class "
@@ -86,6 +93,8 @@ class Statement:
         """The statement in plain words."""
         if self.level == "L0":
             counts = "; each party's class counts were sent as they are" if self.counts else ""
+            if self.not_protected == EXACT_SUMS[-1]:
+                counts = f"; exact sums were sent. {self.not_protected}".rstrip(".")
             return f"none: level L0 adds no noise, so nothing is promised (epsilon is infinite){counts}"
         if self.epsilon is None or self.mechanism is None:
             return f"none: the noise of level {self.level} is too weak for any promise (epsilon is infinite)"
@@ -131,9 +140,15 @@ def statement(
     total_epsilon: float | None = None,
     releases: int | None = None,
     counts: bool = False,
+    sums: bool = False,
 ) -> Statement:
-    """The statement for a level and the price of what was released at it, class counts with their noise included."""
+    """The statement for a level and the price of what was released at it, class counts with their noise included.
+
+    `sums` says that at level L0 parties sent sums of features.
+    """
     words = (PROTECTS[level], SATISFIES[level], TRUSTED[level], NOT_PROTECTED[level])
+    if level == "L0" and sums:
+        words = EXACT_SUMS
     if price is None or not math.isfinite(price.epsilon):
         return Statement(level, *words, epsilon=None, reproducible_noise=reproducible_noise, counts=counts)
     release = price.release

@@ -29,6 +29,7 @@ class RunLog:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    alarms: tuple[str, ...] = ()
 
     def followed_by(self, later: RunLog) -> RunLog:
         """Both parts of a run that was killed in between."""
@@ -38,6 +39,7 @@ class RunLog:
             self.notes + later.notes,
             self.seconds + later.seconds,
             self.cpu_seconds + later.cpu_seconds,
+            self.alarms + later.alarms,
         )
 
 
@@ -49,6 +51,7 @@ def run_log(outcome: Outcome, level: str, *, truth: Labels | None = None) -> Run
         public_notes(outcome, level),
         outcome.seconds,
         outcome.cpu_seconds,
+        tuple(outcome.server.alarms),
     )
 
 
@@ -68,7 +71,8 @@ def promise_of(
     if isinstance(algorithm, Auto):
         algorithm.check()
         counts = True
-    promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts)
+    sums = isinstance(algorithm, Moments | Auto)
+    promise = statement(level, price, reproducible_noise=reproducible_noise, counts=counts, sums=sums)
     return promise, cautions(level, price, sizes), label_alarms(level, price)
 
 
@@ -91,6 +95,7 @@ def build_report(
     `hide_parties`).
     """
     facts = {"accuracy": None, "balanced_accuracy": None, **facts}
+    facts["alarms"] = (*facts.get("alarms", ()), *log.alarms)
     report = Report(
         level=promise.level,
         label_accuracy=log.label_accuracy,

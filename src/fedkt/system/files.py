@@ -104,6 +104,17 @@ def current_umask() -> int:
     return mask
 
 
+def nearest_folder(path: Path) -> Path:
+    """The folder that is there already of those that a file would be written under."""
+    path = path.absolute()
+    return next(each for each in (path, *path.parents) if each.is_dir())
+
+
+def can_be_written(folder: Path) -> bool:
+    """Whether files can be put into a folder, or into the one that it would be made in."""
+    return os.access(nearest_folder(folder), os.W_OK | os.X_OK)
+
+
 def read_at_most(path: Path, limit: int, *, follow: bool = True) -> bytes | None:
     """The file's bytes, or None if it is longer than `limit`: nobody's file may fill this machine's memory.
 

@@ -217,3 +217,17 @@ def test_a_received_map_keeps_its_names_apart_from_those_of_the_graph_around_it(
     proto = ModelProto()
     proto.ParseFromString(SMALL)
     assert not {each.name for each in proto.graph.initializer} & set(around.tables)
+
+
+def test_an_empty_table_is_refused_because_what_is_made_of_it_is_memory_that_nobody_wrote():
+    """A convolution of no channels left what the row before it had in memory, so that one record moved all others."""
+    nothing = [("nothing", np.zeros((1, 0, 1), np.float32)), ("filters", np.zeros((8, 0, 1), np.float32))]
+    data = graph(
+        [
+            ("Conv", ["nothing", "filters"], ["left"], {"kernel_shape": [1]}),
+            *one_and(COLUMN, ("Tanh", ["own"], ["last"])),
+        ],
+        [*TABLES, *nothing],
+    )
+    with pytest.raises(ModelError, match="'nothing' is empty"):
+        received_map(data, **WIDE)

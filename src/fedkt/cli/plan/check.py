@@ -16,7 +16,7 @@ def check_plan(
     public: Annotated[Path | None, typer.Option(help="The public file, to be held against the plan.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Read a plan and say in words what it means.
+    """Read a plan and say in words what it means, and which columns a file must have.
 
     [bold]Examples[/bold]
 
@@ -27,6 +27,7 @@ def check_plan(
     from fedkt.algorithms.chances import label_chances
     from fedkt.cli.output import print_json, stdout
     from fedkt.plan import read_plan
+    from fedkt.plan.columns import column_lines, column_values
     from fedkt.plan.text import plan_advice, plan_cautions
 
     agreed = read_plan(plan)
@@ -37,6 +38,7 @@ def check_plan(
         print_json(
             {
                 "digest": agreed.digest,
+                "columns": column_values(agreed),
                 "public_checked": public is not None,
                 "cautions": plan_cautions(agreed),
                 "advice": plan_advice(agreed) or None,
@@ -46,6 +48,6 @@ def check_plan(
             }
         )
         return
-    stdout.say(agreed.explain())
+    stdout.say("\n".join([agreed.explain(), "", *column_lines(agreed)]))
     if public is not None:
         stdout.say(f"\n{public} is the public file of this plan.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.groups import CardOptions, PrivacyOptions, RoleOptions, ShapeOptions, ShareOptions
 from fedkt.cli.panels import DATA, FEDERATION, MODEL, OUTPUT, PRIVACY, values_of, with_groups
 from fedkt.errors import ConfigurationError
@@ -139,8 +140,11 @@ def new_plan(
     shares: ShareOptions,
     card: CardOptions,
     target: PlanOutput,
+    file: FileOptions,
 ) -> None:
     """Make a plan from the public rows; nothing in it comes from a party.
+
+    Where you say how the public file is written, a plain copy of it is made, which is the one to send.
 
     [bold]Examples[/bold]
 
@@ -161,6 +165,9 @@ def new_plan(
       fedkt plan new --public public.csv --label outcome --classes yes,no --party p1 --party p2 …
       --voting moments --level L1 --epsilon 1 --class-shares yes=0.24
 
+      fedkt plan new --public public.xlsx --sheet Patients --decimal , --label outcome --classes yes,no --party north
+      --party south
+
       fedkt plan new --public scans/ --label finding --classes healthy,ill --party north --party south
       --model cnn --party-model south=forest --epochs 20
 
@@ -168,14 +175,21 @@ def new_plan(
       --text letter --model logistic --voting expert
     """
     from fedkt.algorithms.voting import Consistent
-    from fedkt.cli.output import stdout, warn
-    from fedkt.plan import make_plan
+    from fedkt.cli.output import stderr, stdout, warn
+    from fedkt.plan import make_plan, read_public_file
     from fedkt.system.files import write_atomically
 
     check_choices(columns, target)
+    task = task_settings(columns)
+    public = read_public_file(columns.public, task["label"], file.format())
+    copy = target.output.with_name(public.name)
+    if public.copy is not None and copy.exists() and not target.force and copy.read_bytes() != public.copy:
+        raise ConfigurationError(f"{copy} is there already, with other content. Use --force to replace it.")
+    for note in public.table.notes:
+        stderr.say(f"note: {note}")
     agreed = make_plan(
-        columns.public,
-        **task_settings(columns),
+        public,
+        **task,
         **member_settings(members),
         **values_of(shape),
         model=families.model,
@@ -187,22 +201,28 @@ def new_plan(
         seed=int(seed) if is_integer(seed) else seed,
         **{name: value for name, value in values_of(roles).items() if value not in (None, False)},
     )
+    if public.copy is not None:
+        write_atomically(copy, public.copy)
     write_atomically(target.output, agreed.to_toml().encode())
     stdout.say(agreed.explain())
+    for name in number_columns(agreed, columns.public):
+        warn(
+            f"{name!r} has another whole number in every public row. If these are numbers of rows or persons, nothing "
+            f"can be learned from them: leave it out with --ignore {name}."
+        )
     for name in identifiers(agreed):
         warn(
-            f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows "
-            f"or persons, nothing can be learned from it: leave it out with --ignore {name}. If it holds texts of many "
-            f"words, say so: --text {name}."
+            f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows, "
+            f"persons or days, nothing can be learned from it: leave it out with --ignore {name}. If it holds texts of "
+            f"many words, say so: --text {name}."
         )
     if columns.text and (agreed.models.default not in GOOD_AT_TEXTS or agreed.voting == Consistent.name):
         warn(
             "Texts were learned best by linear families in expert voting, and badly by trees: --model logistic "
             "--voting expert. docs/guide/data.md has what was measured."
         )
-    stdout.print(
-        f"\nWritten to {target.output}. Send it with {columns.public} to every party and to the server.", markup=False
-    )
+    sent = columns.public if public.copy is None else copy
+    stdout.print(f"\nWritten to {target.output}. Send it with {sent} to every party and to the server.", markup=False)
 
 
 def check_choices(columns: ColumnOptions, target: PlanOutput) -> None:
@@ -276,6 +296,13 @@ def identifiers(plan: Plan) -> list[str]:
         for column in plan.columns.columns
         if len(column.categories) > max(10, IDENTIFIER * plan.public.rows)
     ]
+
+
+def number_columns(plan: Plan, public: Path) -> list[str]:
+    """The numbers that seem to number rows."""
+    from fedkt.data.plausible import row_names
+
+    return [] if plan.image is not None else list(row_names(plan.columns, plan.read_public(public)))
 
 
 def ask(question: str, option: str) -> str:

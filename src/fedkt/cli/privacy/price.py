@@ -48,12 +48,14 @@ def show_price(
       fedkt privacy price --noise laplace:0.04 --queries 81 --voters 25 --accountant exact,paper --json
 
       fedkt privacy price --noise gaussian:8 --queries 30 --voters 15 --count-sigma 6.5
+
+      fedkt privacy price --noise gaussian-sums:7.46 --queries 1 --voters 1
     """
     from fedkt.cli.output import print_json
     from fedkt.privacy import Release
 
     whom = words.unit_of(unit)
-    mechanism, scale = noise_choice(noise, calibrated=False)
+    mechanism, scale = noise_choice(noise, calibrated=False, counts=True)
     release = Release(
         words.noise_of(mechanism, dict(scale)),
         queries,

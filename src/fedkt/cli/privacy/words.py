@@ -73,7 +73,7 @@ def noise_of(mechanism: str | None, scale: dict[str, float]) -> Noise:
     """The noise given on the command line."""
     from fedkt.privacy import make_noise
 
-    return make_noise(mechanism_of(mechanism, scale), scale)
+    return make_noise(mechanism_of(mechanism, scale), scale, counts=True)
 
 
 def unit_of(unit: str) -> Unit:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fedkt.errors import DataError
 from fedkt.models.base import Image, one_thread
 from fedkt.models.exchange import float_rows
 from fedkt.models.features.feature_map import BLOCK_ROWS, FeatureMap, Graph, Table, finish_map, turn_of
@@ -141,6 +142,8 @@ def filters_of(x: Table, size: int, *, filters: int, seed: int) -> tuple[Table, 
     patches /= np.sqrt(patches.var(axis=1, keepdims=True) + CONTRAST)
     mean = patches.mean(axis=0)
     variances, vectors = np.linalg.eigh(np.cov(patches.T))
+    if not float(variances[-1]) > 0:
+        raise DataError("No patch of the public images differs from another, so no features can be found in them.")
     whitening = (vectors / np.sqrt(variances + CONTRAST * variances.mean())) @ vectors.T
     means = MiniBatchKMeans(filters, n_init=1, max_iter=20, batch_size=2_048, random_state=seed)
     centres = means.fit((patches - mean) @ whitening).cluster_centers_

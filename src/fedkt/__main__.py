@@ -1,0 +1,5 @@
+"""`python -m fedkt`: the command line."""
+
+from fedkt.cli import main
+
+main()

@@ -1,0 +1,81 @@
+"""Values that hardly mean what was agreed on are doubted; others are not."""
+
+import numpy as np
+import pytest
+
+from fedkt.data.columns import Table, texts
+from fedkt.data.plausible import doubts, row_names
+from fedkt.data.schema import fit_schema
+
+RNG = np.random.default_rng(3)
+KILOGRAMS = RNG.normal(70, 15, size=200)
+SEXES = RNG.choice(["male", "female"], size=200)
+PUBLIC = Table({"weight": KILOGRAMS, "sex": texts(SEXES)}, "public.csv")
+SCHEMA = fit_schema(PUBLIC, label="ill", missing="allow")
+GRAMS = fit_schema(Table({"weight": 1000 * KILOGRAMS}, "public.csv"), label="ill")
+
+
+def own(**columns):
+    return Table({"weight": KILOGRAMS[:40], "sex": texts(SEXES[:40]), **columns}, "own.csv")
+
+
+def doubted(table, schema=SCHEMA):
+    return {doubt.column: str(doubt) for doubt in doubts(schema, table)}
+
+
+def test_a_file_like_the_public_one_is_not_doubted():
+    assert doubted(own()) == {}
+
+
+@pytest.mark.parametrize("factor", [100, 1000])
+def test_another_unit_is_doubted_in_both_directions(factor):
+    assert "'weight' lie far from the public rows'" in doubted(own(weight=KILOGRAMS[:40] * factor))["weight"]
+    small = own(weight=1000 * KILOGRAMS[:40] / factor)
+    assert set(doubted(small, GRAMS)) == {"weight"}
+
+
+def test_other_people_are_not_another_unit():
+    children = RNG.normal(25, 6, size=40)
+    assert doubted(own(weight=children)) == {}
+    assert doubted(own(weight=np.full(40, 70.0))) == {}
+
+
+def test_one_wild_value_more_or_less_decides_nothing():
+    wild = np.concatenate([KILOGRAMS[:39], [1e9]])
+    assert doubted(own(weight=wild)) == {}
+
+
+def test_other_codes_for_the_categories_are_doubted_with_the_option_that_maps_them():
+    codes = own(sex=texts("M" if each == "male" else "F" for each in SEXES[:40]))
+    words = doubted(codes)["sex"]
+    assert "none of 40 values of 'sex'" in words
+    assert "--value-map sex:" in words
+    assert "M=male" in words
+    assert "F=female" in words
+    assert "--accept sex" in words
+
+
+def test_some_unseen_categories_are_no_doubt():
+    some = own(sex=texts(["diverse"] * 30 + ["male"] * 10))
+    assert doubted(some) == {}
+
+
+def test_of_a_handful_of_rows_nothing_is_said():
+    few = Table({"weight": KILOGRAMS[:5] * 1000, "sex": texts(["M"] * 5)}, "own.csv")
+    assert doubted(few) == {}
+
+
+def test_numbers_of_rows_in_the_public_file_are_found_and_measurements_are_not():
+    columns = {
+        "row": np.arange(1.0, 201),
+        "patient": RNG.permutation(90_000)[:200].astype(float),
+        "age": RNG.integers(18, 90, size=200).astype(float),
+        "weight": KILOGRAMS,
+    }
+    public = Table(columns, "public.csv")
+    assert list(row_names(fit_schema(public, label="ill"), public)) == ["row", "patient"]
+
+
+def test_few_public_rows_with_different_whole_numbers_are_no_numbers_of_rows_unless_they_count():
+    public = Table({"income": np.array([5.0, 90, 31, 47, 12, 66, 73, 8, 55, 20]), "row": np.arange(10.0)}, "public.csv")
+    assert list(row_names(fit_schema(public, label="ill"), public)) == ["row"]

@@ -116,6 +116,24 @@ def test_columns_of_strings_are_encoded_by_the_public_rows(rows):
     assert "(2 categories)" in note
 
 
+def test_days_and_truths_of_a_data_frame_are_what_they_are_in_a_file():
+    days = pd.date_range("2020-01-01", periods=len(Y))
+    frame = FRAME[["ward"]].assign(admitted=days, smoker=Y.astype(bool))
+    model = FedKTClassifier("tree", random_state=0).fit(frame[:400], LABELS[:400], public=frame[400:500])
+    ward, admitted, smoker = model.schema_.columns
+    assert (ward.kind, admitted.date, smoker.boolean) == ("category", True, True)
+    # 18262 days after 1970-01-01 is 2020-01-01; 400 to 499 days later the middle is 449.5.
+    assert admitted.mean == 18262 + 449.5
+    assert any("ward (2 categories), admitted (days), smoker (2 categories)" in note for note in model.report_.notes)
+    assert model.score(frame[500:], LABELS[500:]) == 1.0
+
+
+def test_rows_that_would_look_odd_in_a_file_are_rows():
+    assert FedKTClassifier("logistic").fit(TEXTS, TOPICS, public=[*TEXTS[:50], "Total"]).schema_ is not None
+    digits = pd.DataFrame({place: [f"{n % (5 + place)}" for n in range(90)] for place in range(3)}).assign(ward="A")
+    assert FedKTClassifier("tree").fit(digits.rename(columns=str), np.arange(90) % 3).schema_ is not None
+
+
 def test_what_the_public_rows_do_not_have_counts_as_none_of_them_and_gaps_are_taken():
     model = FedKTClassifier("tree", random_state=0).fit(FRAME[:400], LABELS[:400], public=FRAME[400:500])
     odd = pd.DataFrame({"job": ["nurse", "cook", "pilot"], "ward": ["C", None, "A"], "size": [10.0, np.nan, 12]})

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.data.columns import Table, printable
+from fedkt.data.format import Format
 from fedkt.data.schema import Schema, fit_schema
 from fedkt.data.values import names_text, plural
 from fedkt.errors import DataError
@@ -60,7 +61,11 @@ def encoding_notes(schema: Schema, X: Any, rows: int, *, quiet: bool) -> list[st
         "category": lambda column: f"{column.name} ({len(column.categories)} categories)",
         "text": lambda column: f"{column.name} ({plural(len(column.terms), 'word')} of texts)",
     }
-    named = [kinds[column.kind](column) for column in schema.columns if column.kind in kinds]
+    named = [
+        f"{column.name} (days)" if column.date else kinds[column.kind](column)
+        for column in schema.columns
+        if column.date or column.kind in kinds
+    ]
     first = ", ".join(named[:10]) + (f" and {len(named) - 10} more" if len(named) > 10 else "")
     note = f"Strings were encoded as `fedkt plan new` does it, by the {plural(rows, 'public row')} alone: {first}."
     return [note] if quiet else [note, *schema.unseen_notes(table_of(X, "the parties' rows"))]
@@ -72,11 +77,16 @@ def table_of(X: Any, source: str) -> Table:
         names = [str(name) for name in X.columns]
         if len(set(names)) != len(names):
             raise DataError(f"{source} has columns of the same name: {names_text(names)}. Rename them.")
-        return Table({name: frame_column(X.iloc[:, place]) for place, name in enumerate(names)}, source)
+        return rows_alone({name: frame_column(X.iloc[:, place]) for place, name in enumerate(names)}, source)
     rows = np.asarray(X)
     if rows.ndim == 1:
-        return Table({TEXT: objects(rows.tolist())}, source)
-    return Table({f"x{place}": array_column(rows[:, place]) for place in range(rows.shape[1])}, source)
+        return rows_alone({TEXT: objects(rows.tolist())}, source)
+    return rows_alone({f"x{place}": array_column(rows[:, place]) for place in range(rows.shape[1])}, source)
+
+
+def rows_alone(columns: dict[str, NDArray[Any]], source: str) -> Table:
+    """A table of which is known, as it is not of a file, that its names are names and its last row is a row."""
+    return Table(columns, source, form=Format(header=1, footer=0))
 
 
 def frame_column(values: Any) -> NDArray[Any]:

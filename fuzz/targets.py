@@ -40,7 +40,7 @@ def read_graph(data: bytes) -> object:
 
 def read_card(data: bytes) -> object:
     """What a final model says about itself."""
-    from fedkt.live.final_card import parse_card
+    from fedkt.final_card import parse_card
 
     return parse_card(data, "final.onnx")
 

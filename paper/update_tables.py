@@ -52,6 +52,8 @@ from paper.tables import (
     seed_table,
     teacher_epochs_table,
 )
+from paper.text_example import RESULTS as TEXTS
+from paper.text_example import text_table
 from paper.tuning import pull_table, tuned_table
 from paper.work import overview, result_tables
 from paper.workplace import Workplace
@@ -141,6 +143,7 @@ def generated() -> dict[str, dict[str, str | Grid]]:
                 for path in [*BALANCED, *DIRICHLET, MNIST, SVHN, *ONE_ROUND, TUNED, ROUNDS]
             ),
         },
+        "docs/guide/data.md": {"texts": text_table(TEXTS)},
         "docs/final-models.md": final_models(),
         "docs/guide/public-rows.md": {"public rows": public_rows_tables(RESULTS / "public-rows.jsonl")},
         "docs/moments-results.md": {**moments_parts(ROOT / "paper")},

@@ -24,6 +24,7 @@ ALLOWED = {
     "algorithms": {"errors", "bundle", "federation", "models", "pooling", "privacy", "system", "votes"},
     "plan": {"errors", "algorithms", "bundle", "data", "models", "privacy", "system"},
     "report": {"errors", "algorithms", "data", "federation", "models", "privacy", "quality", "system", "votes"},
+    "final_card": {"errors", "data", "plan"},
 }
 BASE = set(ALLOWED)
 ALLOWED |= {part: BASE for part in ("estimator", "lab", "live")}

@@ -9,7 +9,7 @@ from fedkt.algorithms.soft_lesson import gives_probabilities
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Party, Server, simulate
 from fedkt.models.base import FittedModel, fit_model
-from fedkt.models.catalogue import MODELS, as_estimator, default_teacher, roles, trained_for
+from fedkt.models.catalogue import ALIASES, MODELS, as_estimator, canonical_name, default_teacher, roles, trained_for
 from fedkt.models.ensemble import is_calibrated, is_neural, learns_distributions
 
 X, LABELS = make_classification(240, 6, n_informative=4, n_classes=3, class_sep=2.0, random_state=0)
@@ -209,3 +209,40 @@ def test_checking_a_graph_of_ours_leaves_its_bytes_as_they_are(family, soft):
     width = rows.shape[1]
     graph = graph_bytes(model.estimator, labels, width, double=False, n_classes=3 if soft else None)
     assert check_graph(graph, n_features=width, n_classes=3, soft=soft).data == graph
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("xgboost", "boosting"),
+        ("XGBClassifier", "boosting"),
+        ("lightgbm", "lightgbm"),
+        ("LGBMClassifier", "lightgbm"),
+        ("random_forest", "forest"),
+        ("Random Forest", "forest"),
+        ("RandomForestClassifier", "forest"),
+        ("lr", "logistic"),
+        ("LogisticRegression", "logistic"),
+        ("naive_bayes", "naive-bayes"),
+        ("MLP", "mlp"),
+    ],
+)
+def test_a_family_is_known_by_what_people_call_it(said, name):
+    assert canonical_name(said) == name
+
+
+@pytest.mark.parametrize(("said", "name"), [("forrest", "forest"), ("xgbost", "boosting"), ("logistics", "logistic")])
+def test_a_name_that_is_nearly_one_is_answered_with_the_one(said, name):
+    with pytest.raises(ConfigurationError, match=f"There is no model '{said}'. Did you mean '{name}'"):
+        canonical_name(said)
+
+
+def test_no_alias_hides_a_family():
+    assert all(canonical_name(name) == name for name in MODELS)
+    assert not set(ALIASES) & set(MODELS)
+
+
+def test_a_torch_network_is_told_how_to_take_part():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ConfigurationError, match=r"A Linear is a torch network.*NeuralClassifier\(build\)"):
+        as_estimator(torch.nn.Linear(2, 2))

@@ -39,6 +39,7 @@ RANDOM = (
     [
         FedKTClassifier(DecisionTreeClassifier(), random_state=0),
         FedKTClassifier(LogisticRegression(), n_parties=2, subsets=2, random_state=0),
+        FedKTClassifier("logistic", n_parties=2, random_state=0),
     ],
     expected_failed_checks=lambda estimator: {
         f"check_sample_weight_equivalence_on_{kind}_data": RANDOM for kind in ("dense", "sparse")

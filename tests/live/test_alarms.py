@@ -7,7 +7,7 @@ import pytest
 
 from fedkt.algorithms.calibration import label_alarms
 from fedkt.errors import ModelError
-from fedkt.live.final_card import NOTE
+from fedkt.final_card import NOTE
 from fedkt.live.final_file import read_final
 from fedkt.plan import read_plan
 from live_federation import NAMES, build, fedkt, new_plan, party, server

@@ -313,7 +313,7 @@ def test_whoever_is_asked_to_end_while_it_takes_its_lock_leaves_no_lock_and_no_f
     ids=["classes", "columns", "categories", "keys"],
 )
 def test_a_final_model_of_a_hundred_thousand_faults_takes_little_memory(said, monkeypatch):
-    from fedkt.live import final_card
+    from fedkt import final_card
 
     note = json.dumps({"format": 1, "task": "t", "plan": "0" * 64, "level": "L0", "classes": ["a", "b"], **said})
     monkeypatch.setattr(final_card, "find_note", lambda *_: note)

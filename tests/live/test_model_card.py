@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedkt.errors import ModelError, PlanError
-from fedkt.live.final_card import MAX_CARD_TEXT, FinalCard
+from fedkt.final_card import MAX_CARD_TEXT, FinalCard
 from fedkt.live.final_file import read_final
 from fedkt.live.model_card import escape, write_card
 from fedkt.plan import parse_plan, read_plan

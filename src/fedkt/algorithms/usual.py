@@ -12,6 +12,8 @@ from fedkt.algorithms.auto import Auto
 from fedkt.algorithms.moments import Moments
 from fedkt.algorithms.voting import algorithm_name, make_voting, usual_voting
 
+TEXT_FAMILY = "logistic"
+"""Who learns texts where nobody names a family: trees ask for one word at a time (docs/guide/data.md, Texts)."""
 OF_VOTES = frozenset(
     {
         *("model", "teacher", "student", "final", "party_models", "epochs", "copies"),

@@ -16,7 +16,7 @@ from fedkt.cli.panels import with_groups
 from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from fedkt.live.final_card import FinalCard
+    from fedkt.final_card import FinalCard
     from fedkt.live.final_file import FinalModel
     from fedkt.live.predictions import Predictions
 

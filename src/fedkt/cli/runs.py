@@ -122,6 +122,7 @@ def settings_of(
     """The fields of a setting that the options of a verb give."""
     from fedkt.cli.own_table import own_table
     from fedkt.lab.setting import Setting
+    from fedkt.models.catalogue import canonical_name
 
     values = values_of(data, run)
     own = own_table(dataset, table, file.format())
@@ -130,7 +131,9 @@ def settings_of(
     values |= {"dataset": with_extra_part(name) if data.extra else name, "own": own}
     calibrated = run.privacy.epsilon is not None
     values["mechanism"], values["scale"] = noise_choice(run.privacy, calibrated=calibrated, counts=True)
-    values["party_models"] = options.names(run.families.party_models)
+    values["party_models"] = tuple(map(canonical_name, options.names(run.families.party_models)))
+    roles = [name for name in ("model", "teacher", "student", "final") if values.get(name) is not None]
+    values |= {name: canonical_name(values[name]) for name in roles}
     values["class_shares"] = options.shares(run.shares.class_shares)
     values["queries"] = options.number_or_fraction(run.privacy.queries)
     field_names = {each.name for each in fields(Setting)}

@@ -25,6 +25,7 @@ from fedkt.data.notation import as_number
 from fedkt.data.pixels import Image
 from fedkt.data.truth import FALSE_TRUE, are_truths, truth_of
 from fedkt.data.values import as_key, dates_of, keys_of, known_texts, names_text, numbers_of, others, value_text
+from fedkt.data.words import LONGEST_TERM, MOST_TERMS, encode_words, fit_words
 from fedkt.errors import DataError
 
 MAX_CATEGORIES = 1_000
@@ -39,15 +40,19 @@ def _one_line(text: str) -> str:
 
 Name = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_one_line)]
 Value = Annotated[str, Field(max_length=1_000), AfterValidator(_one_line)]
+Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM), AfterValidator(_one_line)]
+
+
+Kind = Literal["number", "category", "text"]
 
 
 class Column(BaseModel):
-    """One agreed column: a number with its fill and scale, or a category with its values."""
+    """One agreed column: a number with its fill and scale, a category with its values, or text with its words."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Name
-    kind: Literal["number", "category"]
+    kind: Kind
     missing: bool = False
     """Whether a party may have missing values here; they get a column of their own."""
     categories: tuple[Value, ...] = Field(default=(), max_length=MAX_CATEGORIES, fail_fast=True)
@@ -59,13 +64,23 @@ class Column(BaseModel):
     """Whether the number is one of days since 1970-01-01, and each file has dates in its own way."""
     boolean: bool = False
     """Whether the categories are false and true, for which every file has its own words."""
+    terms: tuple[Term, ...] = Field(default=(), max_length=MOST_TERMS, fail_fast=True)
+    """The words of a text that count, as `fedkt.data.words` spells them."""
+    weights: tuple[Annotated[FiniteFloat, Field(gt=0, le=100)], ...] = Field(
+        default=(), max_length=MOST_TERMS, fail_fast=True
+    )
+    """How much each of them counts: the rarer in the public rows, the more."""
 
     @model_validator(mode="after")
     def _checked(self) -> Column:
         if (self.kind == "category") != bool(self.categories):
-            raise ValueError(f"column {self.name!r}: a category has categories, a number has none")
+            raise ValueError(f"column {self.name!r}: a category has categories, a {self.kind} has none")
         if len({as_key(each) for each in self.categories}) != len(self.categories):
             raise ValueError(f"column {self.name!r}: two categories are the same")
+        if (self.kind == "text") != bool(self.terms) or len(self.terms) != len(self.weights):
+            raise ValueError(f"column {self.name!r}: a text has terms and a weight for each, a {self.kind} has none")
+        if len(set(self.terms)) != len(self.terms):
+            raise ValueError(f"column {self.name!r}: two terms are the same")
         if self.date and self.kind != "number":
             raise ValueError(f"column {self.name!r}: a date is a number")
         if self.boolean and self.categories != FALSE_TRUE:
@@ -76,7 +91,8 @@ class Column(BaseModel):
     def _plain(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """As a plan has it: what a column is not, plans of earlier versions did not say."""
         values: dict[str, Any] = serialize(self)
-        return {name: value for name, value in values.items() if value or name not in ("date", "boolean")}
+        later = ("date", "boolean", "terms", "weights")
+        return {name: value for name, value in values.items() if value or name not in later}
 
     def keys(self, table: Table, missing_values: Sequence[str]) -> list[str | None]:
         """The table's values as the categories are spelt, None where they are missing."""
@@ -86,15 +102,28 @@ class Column(BaseModel):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns this one becomes."""
-        own = [self.name] if self.kind == "number" else [f"{self.name}={each}" for each in self.categories]
-        return (*own, f"{self.name} is missing") if self.missing else tuple(own)
+        own = {
+            "number": (self.name,),
+            "category": tuple(f"{self.name}={each}" for each in self.categories),
+            "text": tuple(f"{self.name}: {each}" for each in self.terms),
+        }[self.kind]
+        return (*own, f"{self.name} is missing") if self.missing else own
+
+    @property
+    def width(self) -> int:
+        """How many encoded columns this one becomes."""
+        return max(len(self.categories), len(self.terms), 1) + self.missing
 
     def encode(
         self, table: Table, out: NDArray[np.float32], *, missing_values: Sequence[str], scale: bool, refuse_unseen: bool
     ) -> None:
         """Writes the encoded values of the table's column into `out`, which is all zeros."""
         values = table.columns[self.name]
-        if self.kind == "number":
+        if self.kind == "text":
+            texts = known_texts(table, self.name, missing_values)
+            unknown = np.array([text is None for text in texts], dtype=bool)
+            encode_words([text or "" for text in texts], self.terms, self.weights, out)
+        elif self.kind == "number":
             read = dates_of if self.date else numbers_of
             numbers = read(table, self.name, missing_values)
             unknown = np.isnan(numbers)
@@ -131,10 +160,12 @@ class Column(BaseModel):
             )
 
 
-def fit_column(public: Table, name: str, category: bool, missing: str, unknowns: tuple[str, ...]) -> Column:
-    """The agreed form of one column."""
+def fit_column(
+    public: Table, name: str, kind: Kind | None, missing: str, unknowns: tuple[str, ...], terms: int
+) -> Column:
+    """The agreed form of one column: of that kind, or else a number where it can be and a category where not."""
     values = public.columns[name]
-    numeric = not category and values.dtype.kind in "iuf"
+    numeric = kind is None and values.dtype.kind in "iuf"
     # Spelling out every number of a wide table would take minutes.
     keys = [] if numeric else keys_of(values, unknowns)
     absent = np.isnan(values) if numeric else np.array([key is None for key in keys], dtype=bool)
@@ -148,14 +179,17 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
         row = np.flatnonzero(absent)[0]
         raise DataError(f"{public.at(row)}: column {name!r} is missing, and missing values were to be refused.")
     allowed = bool(absent.any()) if missing == "as-seen" else missing == "allow"
+    if kind == "text":
+        texts = [each for each in known_texts(public, name, unknowns) if each is not None]
+        return fit_text(public, name, texts, allowed, terms)
     text = next((key for key in present if as_number(key) is None), None)
     known: Counter[str] = Counter()
-    if text is not None and not category:
+    if text is not None and kind is None:
         known.update(each for each in known_texts(public, name, unknowns) if each is not None)
     dates = bool(known) and looks_like_dates(public, name, known)
-    if dates or (not category and text is None):
+    if dates or (kind is None and text is None):
         return _fit_number(public, name, allowed, unknowns, dates=dates)
-    if not category:
+    if kind is None:
         refuse_disguised(public, name, known)
         if are_truths(set(present)):
             return Column(name=name, kind="category", missing=allowed, categories=FALSE_TRUE, boolean=True)
@@ -164,9 +198,21 @@ def fit_column(public: Table, name: str, category: bool, missing: str, unknowns:
         hint = f" ({text[:80]!r} is not a number)" if text is not None else ""
         raise DataError(
             f"{public.source}: column {name!r}{hint} has {len(categories):,} different values, more than the "
-            f"{MAX_CATEGORIES:,} a category may have. Ignore the column, or correct it if it should hold numbers."
+            f"{MAX_CATEGORIES:,} a category may have. Ignore the column, correct it if it should hold numbers, or say "
+            f"that it holds texts of many words: --text {name} (text={[name]!r} in Python)."
         )
     return Column(name=name, kind="category", missing=allowed, categories=tuple(categories))
+
+
+def fit_text(public: Table, name: str, texts: Sequence[str], missing: bool, most: int) -> Column:
+    """The agreed words of a column of texts."""
+    terms, weights = fit_words(texts, most)
+    if not terms:
+        raise DataError(
+            f"{public.source}: the texts in column {name!r} have no word in the public rows, so nothing can be agreed "
+            "about them. Ignore the column or use other public rows."
+        )
+    return Column(name=name, kind="text", missing=missing, terms=terms, weights=weights)
 
 
 def _fit_number(public: Table, name: str, missing: bool, unknowns: tuple[str, ...], *, dates: bool) -> Column:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fedkt.data.agreed_column import Column, Name, Value, fit_column, fit_pixels
+from fedkt.data.agreed_column import Column, Kind, Name, Value, fit_column, fit_pixels
 from fedkt.data.dates import form_of
 from fedkt.data.disguises import refuse_odd_table
 from fedkt.data.format import PLAIN, Format
@@ -26,6 +26,7 @@ from fedkt.data.notation import option
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
 from fedkt.data.truth import truth_of, truth_places
 from fedkt.data.values import MISSING_VALUES, as_key, known_texts, names_text, others, value_text
+from fedkt.data.words import MOST_TERMS, USUAL_TERMS, words_of
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_EXAMPLES = 3
@@ -67,7 +68,7 @@ class Schema(BaseModel):
     @property
     def n_features(self) -> int:
         """How many encoded columns there are."""
-        return sum(max(len(column.categories), 1) + column.missing for column in self.columns)
+        return sum(column.width for column in self.columns)
 
     def read(self, path: str | Path, *, labelled: bool = True, form: Format = PLAIN) -> Table:
         """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width.
@@ -124,15 +125,14 @@ class Schema(BaseModel):
         X = np.zeros((table.n_rows, self.n_features), dtype=np.float32)
         start = 0
         for column in self.columns:
-            width = len(column.feature_names)
             column.encode(
                 table,
-                X[:, start : start + width],
+                X[:, start : start + column.width],
                 missing_values=self.missing_values,
                 scale=self.scale,
                 refuse_unseen=self.unseen == "refuse",
             )
-            start += width
+            start += column.width
         return X
 
     def labels(self, table: Table, classes: Sequence[str | int]) -> NDArray[np.int64]:
@@ -186,7 +186,21 @@ class Schema(BaseModel):
                         f"{'is' if len(unseen) == 1 else 'are'} not among the agreed categories and "
                         f"count{'s' * (len(unseen) == 1)} as none of them."
                     )
+            if column.kind == "text" and column.name in table.columns:
+                notes.extend(self._wordless_notes(table, column))
         return tuple(notes)
+
+    def _wordless_notes(self, table: Table, column: Column) -> Iterator[str]:
+        """A sentence where texts have none of the agreed words."""
+        agreed = frozenset(column.terms)
+        texts = known_texts(table, column.name, self.missing_values)
+        silent = sum(agreed.isdisjoint(words_of(text)) for text in texts if text is not None)
+        if silent:
+            yield (
+                f"{silent} of {table.n_rows} texts in {column.name!r} of {table.source} "
+                f"{'has' if silent == 1 else 'have'} none of the agreed words and "
+                f"say{'s' * (silent == 1)} nothing to the models."
+            )
 
 
 def label_offer(unknown: NDArray[Any], classes: Sequence[str | int]) -> str:
@@ -204,6 +218,8 @@ def fit_schema(
     *,
     label: str,
     categorical: Collection[str] | None = None,
+    text: Collection[str] = (),
+    terms: int = USUAL_TERMS,
     ignore: Collection[str] = (),
     missing: Literal["as-seen", "allow", "refuse"] = "as-seen",
     unseen: Literal["ignore", "refuse"] = "ignore",
@@ -212,14 +228,19 @@ def fit_schema(
 ) -> Schema:
     """The schema of the public rows: a column of numbers is a number, unless listed in `categorical`; else a category.
 
+    A column listed in `text` holds texts, of which at most `terms` words count (see `fedkt.data.words`).
     `missing` says which columns may have missing values at a party: those that have some in the public rows
     ("as-seen"), all ("allow") or none ("refuse"). A label column among the public rows is not looked at. Images have
     one scale for each channel and no missing pixels.
     """
     if missing not in ("as-seen", "allow", "refuse"):
         raise ConfigurationError(f"missing is 'as-seen', 'allow' or 'refuse', got {missing!r}.")
-    categories = frozenset(categorical or ())
-    unknown = [name for name in (*categories, *ignore) if name not in public.columns and name != label]
+    if isinstance(terms, bool) or not isinstance(terms, int) or not 1 <= terms <= MOST_TERMS:
+        raise ConfigurationError(f"terms is a whole number from 1 to {MOST_TERMS:,}, got {terms!r}.")
+    categories, texts = frozenset(categorical or ()), frozenset(text)
+    if both := sorted(texts & (categories | frozenset(ignore))):
+        raise ConfigurationError(f"Column {both[0]!r} is to be text, and a category or left out as well. Choose one.")
+    unknown = [name for name in (*categories, *texts, *ignore) if name not in public.columns and name != label]
     if unknown:
         raise DataError(
             f"{public.source} has no column {names_text(sorted(unknown))}. It has: {names_text(list(public.columns))}."
@@ -230,10 +251,11 @@ def fit_schema(
         raise DataError(f"{public.source} has no {'columns' if not names else 'rows'} to fit a schema on.")
     unknowns = tuple(MISSING_VALUES if missing_values is None else missing_values)
     try:
-        image = None if categories & set(names) else image_shape(names)
+        image = None if (categories | texts) & set(names) else image_shape(names)
         columns = None if image is None else fit_pixels(public, names, image, unknowns)
         if columns is None:
-            columns = [fit_column(public, name, name in categories, missing, unknowns) for name in names]
+            kinds: dict[str, Kind] = {**dict.fromkeys(categories, "category"), **dict.fromkeys(texts, "text")}
+            columns = [fit_column(public, name, kinds.get(name), missing, unknowns, terms) for name in names]
         return Schema(columns=tuple(columns), label=label, missing_values=unknowns, unseen=unseen, scale=scale)
     except ValidationError as reason:
         faults = "; ".join(fault["msg"].removeprefix("Value error, ") for fault in reason.errors()[:5])

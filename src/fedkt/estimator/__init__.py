@@ -4,32 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.pipeline import Pipeline
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from fedkt.errors import ConfigurationError, DataError
-from fedkt.estimator.choice import algorithm_of
-from fedkt.estimator.inputs import (
-    absence_notes,
-    check_public_rows,
-    class_codes,
-    class_weights_by_place,
-    estimator_of,
-    public_split,
-)
+from fedkt.algorithms.usual import TEXT_FAMILY
+from fedkt.data.schema import Schema
+from fedkt.errors import ConfigurationError
+from fedkt.estimator.choice import algorithm_of, label_of, models_in
+from fedkt.estimator.encoding import encode_rows, encoding_notes, fit_columns, has_texts
+from fedkt.estimator.final import CHECK_ROWS, final_file
+from fedkt.estimator.inputs import absence_notes, class_codes, class_weights_by_place, estimator_of, public_split
 from fedkt.estimator.members import PrivateRows, party_per_owner, private_rows
-from fedkt.federation import Party, Server, seed_for, simulate
-from fedkt.models.base import FittedModel, count_rows, image_of, take_rows
+from fedkt.estimator.parameters import NamedParameters
+from fedkt.estimator.rows import (
+    RowForm,
+    check_numbers,
+    check_public,
+    check_rows,
+    form_of,
+    readable_rows,
+    take_party_column,
+)
+from fedkt.estimator.students import Student, students_in
+from fedkt.federation import Outcome, Party, Server, seed_for, simulate
+from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.reading import has_scores
 from fedkt.privacy import Noise
-from fedkt.report import Report, build_report, promise_of, qualities, run_log, with_quality
+from fedkt.report import Report, build_report, promise_of, protects_parties, qualities, run_log, with_quality
 from fedkt.system.plug_ins import packages_of
 
 
@@ -39,10 +47,11 @@ def _final_has_probabilities(self: FedKTClassifier) -> bool:
     return has_scores(estimator_of(self.final if self.final is not None else self.estimator))
 
 
-class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
     """A classifier trained by FedKT: parties teach students, the server lets the students vote.
 
-    Rows are tables, or images of shape (N, height, width[, channels]) for neural networks and whoever reads pixels.
+    Rows are tables, lists of strings, or images of shape (N, height, width[, channels]). Pipelines read strings as they
+    are; for all other families they become numbers by a schema, which the public rows alone decide.
 
     Parameters
     ----------
@@ -58,7 +67,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         party's); or "moments": no students, parties send sums of public features, and only `final` is trained, where
         it is given; or "auto": both are sent, and the server serves what should be better. Default: "expert", and
         "consistent" at a private level, where a family, weights or the shape of a vote are chosen; else "auto", and
-        "moments" at a private level.
+        "moments" at a private level. Texts without noise are learned by "logistic" in expert voting.
     n_parties : parties to cut the rows into, at random and equally, where `fit` is given none.
     public_share : share of the rows set aside as public rows, labels unused, where `fit` is given none.
     party_estimators : a classifier of its own for some parties, by name.
@@ -76,7 +85,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : the class labels. final_estimator_ : the server's trained classifier (None if it saw one class).
-    report_ : what happened: votes, abstentions, notes, seconds. n_features_in_, feature_names_in_ as usual.
+    report_ : what happened: votes, abstentions, notes, seconds. students_ : what each party sent, as classifiers.
+    schema_ : how strings became numbers, None where none did. n_features_in_, feature_names_in_ as usual.
     """
 
     def __init__(
@@ -135,17 +145,19 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Train on rows X with labels y; `parties` says whose each row is, `public` are rows without labels.
 
+        `parties` may also name a column of a data frame X, which then is no feature, neither here nor in `predict`.
         Without `parties` the rows are dealt to `n_parties`; without `public` a share of the rows is set aside.
         `sample_weight` says how much each row counts in the training of teachers; a row of weight 0 does not exist.
         """
         weighted = sample_weight is not None
         algorithm_of(self, None, weighted=weighted).check()
-        self.image_ = image_of(X)
-        X = self._check_rows(X, reset=True)
+        self._target: Any = getattr(y, "name", None)
+        X, public, parties, party_column = take_party_column(X, public, parties)
+        self._form: RowForm = form_of(X, public, models_in(self, weighted=weighted), party_column)
+        X = check_rows(self, X, self._form, reset=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rng = np.random.default_rng(seed)
         private = self._private_rows(X, y, sample_weight, parties, rng)
-        algorithm = algorithm_of(self, self.classes_, weighted=weighted)
         notes: list[str] = []
         if parties is None and self.n_parties == 1:
             notes.append("All rows are one party's: say whose they are with `parties`, or choose n_parties.")
@@ -157,7 +169,13 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
             public, private = take_rows(private.X, aside), private.take(own)
         else:
-            public = self._check_public(public, X)
+            public = check_public(self, public, X, self._form)
+        private, public = self._encode(private, public, notes)
+        texts = self.schema_ is not None and has_texts(self.schema_)
+        algorithm = algorithm_of(self, self.classes_, weighted=weighted, texts=texts)
+        check_numbers(self._form, algorithm)
+        if texts and self.estimator is None and self.voting is None and self.level == "L0":
+            notes.append(f"Texts are learned by {TEXT_FAMILY!r} in {algorithm.name}, where nobody chooses otherwise.")
         members, server = self._members(private, public, seed), self._server(public, seed)
         notes.extend(absence_notes(self.party_estimators or {}, [party.name for party in members]))
         promise, warnings, alarms = promise_of(
@@ -167,10 +185,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             warnings += ("The list of classes was taken from the private labels; declare it with class_labels.",)
         outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
 
-        final = outcome.final.models[0]
-        assert isinstance(final, FittedModel)
-        self.final_model_: FittedModel = final
-        self.final_estimator_ = final.estimator
+        self._keep(outcome, public)
         self.report_: Report = build_report(
             promise,
             run_log(outcome, self.level),
@@ -196,7 +211,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """The predicted label of each row."""
         check_is_fitted(self)
-        codes = self.final_model_.predict(self._check_rows(X, reset=False))
+        codes = self.final_model_.predict(readable_rows(self, X))
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
@@ -204,7 +219,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The final model's probability of each class."""
         check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
+        X = readable_rows(self, X)
         return np.asarray(self.final_model_.predict_proba(X, len(self.classes_)))
 
     @available_if(_final_has_probabilities)
@@ -219,10 +234,23 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The rows must be such that no party has learned from them. `report_` stays as it is.
         """
         check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
+        X = readable_rows(self, X)
         _, codes = class_codes(X, y, self.classes_)
         (quality,) = qualities([self.final_model_], X, codes, self.classes_.tolist())
         return with_quality(self.report_, quality)
+
+    def to_onnx(self, path: str | Path | None = None) -> bytes:
+        """The final model as a final.onnx, which `fedkt predict` reads with its columns; written to `path`, too."""
+        check_is_fitted(self)
+        return final_file(self, path)
+
+    @property
+    def students_(self) -> dict[str, tuple[Student, ...]]:
+        """The students of each party, as classifiers; none where parties sent only sums."""
+        check_is_fitted(self)
+        if self._students is None:
+            raise AttributeError("Level L1 protects the parties: their students are kept by nobody.")
+        return {name: tuple(Student(name, each, self) for each in models) for name, models in self._students.items()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -237,34 +265,24 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             tags.input_tags.sparse = inner_tags.input_tags.sparse
         return tags
 
-    def _check_rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows as an array or sparse matrix; a data frame stays one, so that pipelines find columns by name."""
-        if hasattr(X, "iloc"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
-        image = image_of(X)
-        if image is not None:
-            if not reset and image != self.image_:
-                raise DataError(f"Trained on images of {self.image_}, got images of {image}.")
-            X = X.reshape(len(X), -1)
-        tags = self.__sklearn_tags__().input_tags
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr" if tags.sparse else False,
-            ensure_all_finite="allow-nan" if tags.allow_nan else True,
-            # Only a pipeline can make something of text.
-            dtype=None if isinstance(estimator_of(self.estimator), Pipeline) else "numeric",
-        )
+    def _encode(self, private: PrivateRows, public: Any, notes: list[str]) -> tuple[PrivateRows, Any]:
+        """The rows as numbers, where they hold strings that some model cannot read; `notes` then say so."""
+        self.schema_: Schema | None = None
+        if not self._form.encoded:
+            return private, public
+        self.schema_ = fit_columns(public, self._target)
+        notes.extend(encoding_notes(self.schema_, private.X, count_rows(public), quiet=self.level != "L0"))
+        encoded = encode_rows(self.schema_, private.X, "The parties' rows")
+        return replace(private, X=encoded), encode_rows(self.schema_, public, "`public`")
 
-    def _check_public(self, public: Any, X: Any) -> Any:
-        """Public rows as X has them."""
-        check_public_rows(public, X)
-        try:
-            return self._check_rows(public, reset=False)
-        except ValueError as reason:
-            raise DataError(f"`public` cannot be used: {reason}") from reason
+    def _keep(self, outcome: Outcome, public: Any) -> None:
+        """The final model, and of what was sent whatever the level lets everybody see."""
+        final = outcome.final.models[0]
+        assert isinstance(final, FittedModel)
+        self.final_model_: FittedModel = final
+        self.final_estimator_ = final.estimator
+        self._students = None if protects_parties(self.level) else students_in(outcome)
+        self._check_sample = take_rows(public, np.arange(min(count_rows(public), CHECK_ROWS)))
 
     def _private_rows(self, X: Any, y: Any, sample_weight: Any, parties: Any, rng: np.random.Generator) -> PrivateRows:
         """The rows that count, dealt out; they say which classes there are."""
@@ -288,9 +306,9 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """The one who lets the students vote."""
         return Server(
             public,
-            tuple(range(len(self.classes_))),
+            tuple(map(label_of, self.classes_.tolist())),
             seed_for(seed, "the server"),
-            image=self.image_,
+            image=self._form.image,
             noise_seed=self._noise_seed("the server"),
         )
 

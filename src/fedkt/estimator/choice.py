@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fedkt.algorithms import Auto, FedKT, Moments
 from fedkt.algorithms.party_total import shares_in_order
-from fedkt.algorithms.usual import usual_algorithm
+from fedkt.algorithms.usual import TEXT_FAMILY, usual_algorithm
 from fedkt.errors import ConfigurationError
 from fedkt.estimator.inputs import class_weights_by_place, estimator_of
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from fedkt.estimator import FedKTClassifier
 
 
-def algorithm_of(own: FedKTClassifier, classes: NDArray[Any] | None, *, weighted: bool) -> FedKT | Moments | Auto:
-    """The algorithm as the parameters say, for these classes once they are known."""
-    voting = voting_of(own, weighted=weighted)
-    parts = [estimator_of(own.estimator), own.teacher, own.student, own.final]
+def algorithm_of(
+    own: FedKTClassifier, classes: NDArray[Any] | None, *, weighted: bool, texts: bool = False
+) -> FedKT | Moments | Auto:
+    """The algorithm as the parameters say, for these classes once they are known; `texts` are words made numbers."""
+    voting = voting_of(own, weighted=weighted, texts=texts)
+    model = TEXT_FAMILY if texts and own.estimator is None else own.estimator
+    parts = [estimator_of(model), own.teacher, own.student, own.final]
     if classes is not None:
         parts = [class_weights_by_place(part, classes) for part in parts]
     estimator, teacher, student, final = parts
@@ -53,6 +56,18 @@ def algorithm_of(own: FedKTClassifier, classes: NDArray[Any] | None, *, weighted
     )
 
 
+def models_in(own: FedKTClassifier, *, weighted: bool) -> list[Any]:
+    """The models that will read rows: of moments the final one alone."""
+    if voting_of(own, weighted=weighted) in (Moments.name, Moments.voting):
+        return [own.final]
+    return [own.estimator, own.teacher, own.student, own.final, *(own.party_estimators or {}).values()]
+
+
+def label_of(label: Any) -> str | int:
+    """A class as the agreed list names it."""
+    return label if isinstance(label, str) or type(label) is int else str(label)
+
+
 def check_used(own: FedKTClassifier, voting: Any) -> None:
     """Refuse what only votes have, where there are none, or none of another shape: whoever sets it believes in it."""
     shape = {
@@ -75,12 +90,15 @@ def check_used(own: FedKTClassifier, voting: Any) -> None:
         )
 
 
-def voting_of(own: FedKTClassifier, *, weighted: bool) -> Any:
-    """How parties pass on what they know: as chosen, or what is usual for whoever chose everything else."""
+def voting_of(own: FedKTClassifier, *, weighted: bool, texts: bool = False) -> Any:
+    """How parties pass on what they know: as chosen, or what is usual for whoever chose everything else.
+
+    Without noise texts are a choice of the family that is good at them.
+    """
     if own.voting is not None:
         return own.voting
     choices = {
-        "model": own.estimator is not None,
+        "model": own.estimator is not None or (texts and own.level == "L0"),
         "teacher": own.teacher is not None,
         "student": own.student is not None,
         "final": own.final is not None,

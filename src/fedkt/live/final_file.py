@@ -7,14 +7,13 @@ model runs.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fedkt.bundle.signing import SigningKey, check_public_key, sign_final, verify_final
 from fedkt.errors import ModelError
-from fedkt.live.final_card import NOTE, FinalCard, parse_card
+from fedkt.final_card import FinalCard, parse_card, with_card
 from fedkt.live.mailbox import Mailbox, file_at
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.onnx_rules import Limits, SafeGraph, check_graph
@@ -45,8 +44,6 @@ def write_final(
     probability_verdicts: Sequence[str] = (),
 ) -> bytes:
     """The final model's bytes, with everything that is needed to use it in its metadata."""
-    from onnx import ModelProto
-
     card = FinalCard.model_validate(
         {
             "task": plan.task,
@@ -61,12 +58,7 @@ def write_final(
             "probability_verdicts": tuple(probability_verdicts),
         }
     )
-    proto = ModelProto()
-    proto.ParseFromString(model.data)
-    entry = proto.metadata_props.add()
-    entry.key = NOTE
-    entry.value = json.dumps(card.model_dump(mode="json", by_alias=True), sort_keys=True)
-    return bytes(proto.SerializeToString(deterministic=True))
+    return with_card(model.data, card)
 
 
 def write_signed(path: Path, data: bytes, key: SigningKey | None) -> None:

@@ -10,8 +10,8 @@ from fedkt.bundle import SIGNATURE, peek
 from fedkt.bundle.archive import Archive
 from fedkt.bundle.manifest import Manifest
 from fedkt.errors import BundleError, ConfigurationError, ModelError
+from fedkt.final_card import FinalCard, parse_card
 from fedkt.live.arrivals import judge
-from fedkt.live.final_card import FinalCard, parse_card
 from fedkt.live.final_file import MAX_SIGNATURE_BYTES, check_final_graph, check_signature, signature_name
 from fedkt.live.inbox import limits_for
 from fedkt.live.mailbox import Mailbox

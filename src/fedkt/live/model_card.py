@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from fedkt.data.values import plural
-from fedkt.live.final_card import MAX_CARD_TEXT
+from fedkt.final_card import MAX_CARD_TEXT
 from fedkt.plan import Plan
 from fedkt.quality import Quality, verdicts
 from fedkt.quality.words import threshold_advice

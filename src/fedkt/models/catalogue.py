@@ -6,6 +6,7 @@ Adding a family is one file in `families/` and one line here; it then inherits t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 from fedkt.errors import ConfigurationError
@@ -32,6 +33,20 @@ MODELS: dict[str, Family] = {
 }
 OTHERS = (sklearn_boosting.GRADIENT_BOOSTING, catboost.CATBOOST, plain.LINEAR, plain.NEIGHBOURS, networks.NETWORK)
 """Families without a name, known by the estimators that users bring."""
+ALIASES = {
+    "random_forest": trees.FOREST,
+    "rf": trees.FOREST,
+    "extra_trees": trees.EXTRA_TREES,
+    "decision_tree": trees.TREE,
+    "xgboost": xgboost.BOOSTING,
+    "xgb": xgboost.BOOSTING,
+    "hist_gradient_boosting": sklearn_boosting.HIST_BOOSTING,
+    "lgbm": lightgbm.LIGHTGBM,
+    "logistic_regression": plain.LOGISTIC,
+    "lr": plain.LOGISTIC,
+    "nb": plain.NAIVE_BAYES,
+}
+"""What else people call them, besides the class of their usual estimator; see `canonical_name`."""
 SOLVED = (features.FEATURE_HEAD,)
 """Families that nobody trains: solved from sums, they only answer and travel."""
 
@@ -98,15 +113,34 @@ def family_of(estimator: Any) -> Family:
     return replace(UNKNOWN if own.network else own, trees=origin.trees)
 
 
+def canonical_name(name: str) -> str:
+    """The name in the catalogue of what somebody calls so; of what nobody does, a refusal with the nearest name.
+
+    Upper case, spaces, - and _ are no difference. Plans and results have the names of MODELS alone.
+    """
+    if name in MODELS:
+        return name
+    models = known_models()
+    known = {_spelling(each): each for each in models} | {_spelling(each): own.name for each, own in ALIASES.items()}
+    known |= {_spelling(each): own.name for own in models.values() for each in own.classes[:1]}
+    if (found := known.get(_spelling(name))) is not None:
+        return found
+    near = get_close_matches(_spelling(name), known, n=1)
+    hint = f" Did you mean {known[near[0]]!r}?" if near else ""
+    raise ConfigurationError(
+        f"There is no model {name!r}.{hint} Choose one of: {', '.join(models)}.{why_left_out('fedkt.models', name)}"
+    )
+
+
+def _spelling(name: str) -> str:
+    """A name without what people leave out."""
+    return name.casefold().translate({ord(each): None for each in " -_"})
+
+
 def as_estimator(model: Any) -> Any:
     """An untrained estimator for a name in MODELS; an estimator is passed through."""
     if isinstance(model, str):
-        known = known_models()
-        if model not in known:
-            raise ConfigurationError(
-                f"There is no model {model!r}. Choose one of: {', '.join(known)}.{why_left_out('fedkt.models', model)}"
-            )
-        return known[model].estimator()
+        return known_models()[canonical_name(model)].estimator()
     # Some have a method only once they are trained; their class has it before.
     missing = [
         name
@@ -115,6 +149,11 @@ def as_estimator(model: Any) -> Any:
     ]
     if missing or isinstance(model, type):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        if is_torch_module(model):
+            raise ConfigurationError(
+                f"{what[0].upper()}{what[1:]} is a torch network, and every party trains copies of its own. Wrap a "
+                "function that builds it: NeuralClassifier(build) from fedkt, where build(shape, n_outputs) gives one."
+            )
         raise ConfigurationError(
             f"A model is an instance of a scikit-learn compatible classifier or one of {', '.join(known_models())}; "
             f"got {what}."
@@ -127,6 +166,13 @@ def as_estimator(model: Any) -> Any:
             f"{', '.join(known_models())}."
         )
     return model
+
+
+def is_torch_module(model: Any) -> bool:
+    """Whether this is a network of torch's, known without torch."""
+    return any(
+        each.__name__ == "Module" and each.__module__.partition(".")[0] == "torch" for each in type(model).__mro__
+    )
 
 
 def trained_for(model: Any, epochs: int | None, learning_rate: float | None = None) -> Any:

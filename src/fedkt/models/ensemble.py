@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, count_rows, fit_model, take_rows, training_failure, untrained_copy
-from fedkt.models.catalogue import family_of, known_models
-from fedkt.models.families.family import UNKNOWN, Family
+from fedkt.models.catalogue import canonical_name, family_of, known_models
+from fedkt.models.families.family import Family
 from fedkt.models.row_weights import weighted_targets
 from fedkt.models.soft import fit_soft
 
@@ -103,7 +103,7 @@ def is_hesitant(model: Any) -> bool:
 
 def known_family(model: Any) -> Family:
     """The family of a model or of its name."""
-    return known_models().get(model, UNKNOWN) if isinstance(model, str) else family_of(model)
+    return known_models()[canonical_name(model)] if isinstance(model, str) else family_of(model)
 
 
 def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None) -> Any:

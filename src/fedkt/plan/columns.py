@@ -42,6 +42,8 @@ def column_words(column: Column) -> str:
         return "yes or no, in any words" if column.boolean else _some(column.categories)
     if column.date:
         return f"dates, about {day_of(column.fill)} ± {column.scale:,.0f} days"
+    if column.terms:
+        return f"texts, of which {len(column.terms)} words count: {_some(column.terms)}"
     return f"about {column.mean:.4g} ± {column.scale:.4g}, median {column.fill:.4g}" if column.kind == "number" else ""
 
 
@@ -55,6 +57,8 @@ def column_values(plan: Plan) -> list[dict[str, Any]]:
             **(
                 {"categories": list(column.categories)}
                 if column.categories
+                else {"terms": list(column.terms)}
+                if column.terms
                 else {"mean": column.mean, "spread": column.scale, "median": column.fill}
             ),
         }

@@ -11,10 +11,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fedkt.bundle.signing import check_public_key
 from fedkt.data.table import printable
 from fedkt.errors import ConfigurationError
-from fedkt.models.catalogue import known_models
+from fedkt.models.catalogue import canonical_name, known_models
 from fedkt.plan.methods import method_names
 from fedkt.privacy.ledger import require_level
-from fedkt.system.plug_ins import why_left_out
 
 MAX_CLASSES = 10_000
 MAX_PARTIES = 10_000
@@ -66,12 +65,17 @@ def _check_printable(text: str) -> str:
 
 def _check_model(name: str) -> str:
     # All plug-ins of this machine, whatever the name is: a plan that somebody sent must not choose what is imported.
-    known = known_models()
-    if name not in known:
+    known_models()
+    try:
+        known = canonical_name(name)
+    except ConfigurationError as reason:
         raise ValueError(
-            f"there is no model {name!r}. Choose one of: {', '.join(known)}. If it is a plug-in's, ask who made "
-            f"the plan for its package, and install it yourself if you trust it.{why_left_out('fedkt.models', name)}"
-        )
+            f"{str(reason)[0].lower()}{str(reason)[1:].removesuffix('.')}. If it is a plug-in's, ask who made the plan "
+            "for its package, and install it yourself if you trust it"
+        ) from reason
+    # One name for each family: plans of another spelling would have another digest.
+    if known != name:
+        raise ValueError(f"{name!r} is called {known!r} in a plan")
     return name
 
 

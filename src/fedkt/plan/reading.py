@@ -14,7 +14,9 @@ from fedkt.algorithms.party_total import shares_in_order
 from fedkt.algorithms.voting import Consistent
 from fedkt.data.images import image_shape
 from fedkt.data.schema import fit_schema
+from fedkt.data.words import USUAL_TERMS
 from fedkt.errors import ConfigurationError, PlanError
+from fedkt.models.catalogue import canonical_name
 from fedkt.plan.agreement import Plan
 from fedkt.plan.limits import check_lengths, check_text
 from fedkt.plan.method import Method
@@ -39,6 +41,8 @@ def make_plan(
     party_models: Mapping[str, str] | None = None,
     keys: Mapping[str, str] | None = None,
     categorical: Sequence[str] = (),
+    text: Sequence[str] = (),
+    terms: int = USUAL_TERMS,
     ignore: Sequence[str] = (),
     missing: Literal["as-seen", "allow", "refuse"] = "allow",
     unseen: Literal["ignore", "refuse"] = "ignore",
@@ -54,6 +58,7 @@ def make_plan(
 ) -> Plan:
     """A plan around the public rows in a file: the schema is fitted on them and on nothing else.
 
+    Columns in `text` hold texts, of which at most `terms` words count.
     `privacy` at level L1 or L2 is mechanism and scale, or an epsilon that the smallest noise is found for, and queries,
     delta, budget (by default what one run costs) and, by their names, class shares that are public. `rows` are the most
     that a party may say it has (expert voting, moments), `card` purpose, limits and contact. `settings` are teacher,
@@ -63,13 +68,15 @@ def make_plan(
     check_members(parties, keys=keys or {}, rows=rows or {})
     shared = public if isinstance(public, PublicFile) else read_public_file(public, label)
     table = shared.table
-    if label in (*categorical, *ignore):
-        raise PlanError(f"{label!r} is the label; it cannot also be a categorical or an ignored column.")
-    schema = fit_schema(table, label=label, categorical=categorical, ignore=ignore, missing=missing, unseen=unseen)
-    models: dict[str, Any] = {"default": model, "parties": dict(party_models or {})}
-    models |= {
-        role: settings.pop(role) for role in ("teacher", "student", "final", "epochs", "copies") if role in settings
-    }
+    if label in (*categorical, *text, *ignore):
+        raise PlanError(f"{label!r} is the label; it cannot also be a categorical, a text or an ignored column.")
+    kinds: dict[str, Any] = {"categorical": categorical, "text": text, "terms": terms, "ignore": ignore}
+    schema = fit_schema(table, label=label, missing=missing, unseen=unseen, **kinds)
+    models: dict[str, Any] = {"default": canonical_name(model)}
+    models["parties"] = {name: canonical_name(family) for name, family in (party_models or {}).items()}
+    roles = {role: settings.pop(role) for role in ("teacher", "student", "final") if role in settings}
+    models |= {role: None if family is None else canonical_name(family) for role, family in roles.items()}
+    models |= {name: settings.pop(name) for name in ("epochs", "copies") if name in settings}
     method = new_method(voting)
     shape = method.shape(level, partitions, subsets)
     method.check_new(level, shape, models)

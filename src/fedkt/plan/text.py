@@ -19,6 +19,9 @@ A fedkt plan: what everyone agrees on before the one round. Send this file and t
 the server. Comments and layout may be changed; anything else makes it another plan, and bundles made under it are
 refused. What it means in words:  fedkt plan check plan.toml"""
 
+OWN_KEYS = {"number": ("fill", "mean", "scale"), "category": ("categories",), "text": ("terms", "weights")}
+"""What a plan says of a column besides its name and kind, and whether it may have gaps."""
+
 
 def to_toml(plan: Plan) -> str:
     """The plan as TOML, with comments that explain it."""
@@ -96,10 +99,9 @@ def _columns(columns: list[dict[str, Any]]) -> str:
     lines = []
     for column in columns:
         row = tomlkit.inline_table()
-        private = ("categories",) if column["kind"] == "category" else ("fill", "mean", "scale")
         # What a column is not does not stand in a plan.
         meaning = [key for key in ("date", "boolean") if key in column]
-        for key in ("name", "kind", "missing", *meaning, *private):
+        for key in ("name", "kind", "missing", *meaning, *OWN_KEYS[column["kind"]]):
             row.append(key, column[key])
         lines.append(f"    {row.as_string()},\n")
     return f"columns = [\n{''.join(lines)}]\n"
@@ -127,8 +129,8 @@ def explain(plan: Plan) -> str:
         f"  Parties     {n}: {_some(plan.names)}; needed: {needed}",
         f"  Signatures  {_some(signers) + ' must sign' if signers else 'none: anybody can send a bundle in any name'}",
         f"  Public rows {plural(plan.public.rows, 'row')} in {plan.public.file} (SHA-256 {plan.public.sha256[:12]}…)",
-        f"  Columns     {len(schema.columns)} ({categories} of them categories{f', {dates} dates' * (dates > 0)}), "
-        f"encoded as {plural(schema.n_features, 'number')}; "
+        f"  Columns     {len(schema.columns)} ({categories} of them categories{f', {dates} dates' * (dates > 0)}"
+        f"{_texts(plan)}), encoded as {plural(schema.n_features, 'number')}; "
         "categories, fills and scales come from the public rows only",
         "              A category that is not among the agreed ones "
         + ("is refused" if schema.unseen == "refuse" else "counts as none of them, and whoever reads it is told"),
@@ -151,6 +153,15 @@ def explain(plan: Plan) -> str:
         *method.travel_words(plan),
     ]
     return "\n".join([*lines, "", *promise_lines(plan)])
+
+
+def _texts(plan: Plan) -> str:
+    """How many columns are texts, and that words of the public ones are for everybody to read."""
+    texts = [column for column in plan.columns.columns if column.kind == "text"]
+    if not texts:
+        return ""
+    words = plural(sum(len(column.terms) for column in texts), "word")
+    return f", {plural(len(texts), 'text')} of which {words} count, all of them in this plan"
 
 
 def _feature_lines(plan: Plan) -> list[str]:

@@ -80,6 +80,12 @@ class Report:
         """The report as plain JSON values."""
         return asdict(self)
 
+    def _repr_html_(self) -> str:
+        """The report in a notebook."""
+        from fedkt.report.html import to_html
+
+        return to_html(self)
+
     def __str__(self) -> str:
         """The report in words."""
         lines = [f"{self.algorithm} on {self.dataset}: {self.parties} parties, model {self.model}, level {self.level}"]

@@ -19,6 +19,8 @@ from fedkt.errors import ConfigurationError
 if TYPE_CHECKING:
     from fedkt.plan import Plan
 
+GOOD_AT_TEXTS = ("logistic", "linear")
+
 
 Seed = Annotated[
     str,
@@ -40,6 +42,14 @@ class ColumnOptions:
     categorical: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A column of numbers that are categories; any number of times."),
+    ] = None
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column of texts: its words become numbers; any number of times."),
+    ] = None
+    terms: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="How many words of a text column count, at most 2000. Default: 1000."),
     ] = None
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; any number of times.")
@@ -158,7 +168,11 @@ def new_plan(
 
       fedkt plan new --public scans/ --label finding --classes healthy,ill --party north --party south
       --model cnn --party-model south=forest --epochs 20
+
+      fedkt plan new --public letters.csv --label topic --classes bill,other --party north --party south
+      --text letter --model logistic --voting expert
     """
+    from fedkt.algorithms.voting import Consistent
     from fedkt.cli.output import stderr, stdout, warn
     from fedkt.plan import make_plan, read_public_file
     from fedkt.system.files import write_atomically
@@ -198,7 +212,13 @@ def new_plan(
     for name in identifiers(agreed):
         warn(
             f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows, "
-            f"persons or days, nothing can be learned from it: leave it out with --ignore {name}."
+            f"persons or days, nothing can be learned from it: leave it out with --ignore {name}. If it holds texts of "
+            f"many words, say so: --text {name}."
+        )
+    if columns.text and (agreed.models.default not in GOOD_AT_TEXTS or agreed.voting == Consistent.name):
+        warn(
+            "Texts were learned best by linear families in expert voting, and badly by trees: --model logistic "
+            "--voting expert. docs/guide/data.md has what was measured."
         )
     stdout.print(f"\nWritten to {target.output}. Send it with {sent} to every party and to the server.", markup=False)
 
@@ -213,6 +233,8 @@ def check_choices(columns: ColumnOptions, target: PlanOutput) -> None:
         raise ConfigurationError(f"--missing is allow, as-seen or refuse, got {columns.missing!r}.")
     if columns.unseen not in ("ignore", "refuse"):
         raise ConfigurationError(f"--unseen is ignore or refuse, got {columns.unseen!r}.")
+    if columns.terms is not None and not columns.text:
+        raise ConfigurationError("--terms says how many words of a text column count: it goes with --text COLUMN.")
 
 
 def task_settings(columns: ColumnOptions) -> dict[str, Any]:
@@ -223,6 +245,8 @@ def task_settings(columns: ColumnOptions) -> dict[str, Any]:
         "label": label,
         "classes": [int(each) for each in labels] if all(map(is_integer, labels)) else labels,
         "categorical": columns.categorical or (),
+        "text": columns.text or (),
+        **({} if columns.terms is None else {"terms": columns.terms}),
         "ignore": columns.ignore or (),
         "missing": columns.missing,
         "unseen": columns.unseen,

@@ -1,4 +1,4 @@
-"""What a final.onnx says about itself: found in its metadata, capped, checked and validated before its graph is.
+"""What a final.onnx says about itself: written into its metadata; found there, capped, checked and validated.
 
 The file may come from a stranger.
 """
@@ -26,6 +26,8 @@ MAX_KEYS = 100
 """Keys of one object in a card."""
 MAX_CARD_TEXT = 20_000
 """Characters of the model card for people."""
+NO_PLAN = "0" * 64
+"""Instead of a plan's digest, where a model was made without one."""
 METADATA = 14
 """The field of onnx.proto's ModelProto that holds notes."""
 
@@ -77,6 +79,18 @@ class FinalCard(Part):
     """Why its noise leaves it of little use, as its plan tells: whoever predicts with it hears of it."""
     probability_verdicts: tuple[Alarm, ...] = Field(default=(), max_length=20)
     """What its server found wrong with its probabilities; empty where it found nothing, or measured nothing."""
+
+
+def with_card(data: bytes, card: FinalCard) -> bytes:
+    """The bytes of a graph with a card in its metadata."""
+    from onnx import ModelProto
+
+    proto = ModelProto()
+    proto.ParseFromString(data)
+    entry = proto.metadata_props.add()
+    entry.key = NOTE
+    entry.value = json.dumps(card.model_dump(mode="json", by_alias=True), sort_keys=True)
+    return bytes(proto.SerializeToString(deterministic=True))
 
 
 def parse_card(data: bytes, source: str) -> FinalCard:

@@ -18,14 +18,13 @@ from fedkt.data.bounds import MAX_LINE, Lines, open_text, share
 from fedkt.data.columns import Table, Values, check_names, check_size
 from fedkt.data.encoding import marked_encoding, western_encoding
 from fedkt.data.format import PLAIN, SEPARATORS, Format
+from fedkt.data.values import MOST_FOOTER
 from fedkt.errors import DataError
 
 BLOCK_VALUES = 2**18
 """Values that are held as lists; the others lie in arrays."""
 SAMPLE = 20, 2**16
 """Lines, and characters in them, by which a separator is found."""
-FEW = 3
-"""So many lines at the end may be no rows, as a message supposes."""
 EXCEL_MARK = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 """How spreadsheets note the separator in the first line."""
 
@@ -155,8 +154,8 @@ def find_separator(sample: Sequence[str]) -> str:
             widths = [len(row) for row in csv.reader(sample, delimiter=separator) if row]
         except csv.Error:
             widths = []
-        # The last one may go on behind the sample.
-        rows = widths[1:-1] if len(sample) >= SAMPLE[0] else widths[1:]
+        # The last one may go on behind the sample, or be none.
+        rows = widths[1:-1] if len(widths) > 2 else widths[1:]
         width = widths[0] if widths else 1
         return width > 1 and all(each == width for each in rows), width
 
@@ -174,7 +173,7 @@ def _blocks(
     try:
         for start, values in kept:
             if len(values) != width:
-                rest = sum(1 for _ in islice(kept, FEW))
+                rest = sum(1 for _ in islice(kept, MOST_FOOTER))
                 raise DataError(_ragged_words(source, start, len(values), width, first=not places, rest=rest))
             rows.append(share(values, seen))
             places.append(start)
@@ -206,7 +205,7 @@ def _ragged_words(source: str, line: int, got: int, width: int, *, first: bool, 
     words = f"{source}, line {line}: {got} values, but the header names {width} columns. "
     if first and got > width:
         words += f"If the columns' names stand in that line: --header {line}. If none names them: --names age,dose,… "
-    elif got < width and rest < FEW and not first:
+    elif got < width and rest < MOST_FOOTER and not first:
         words += f"If the table ends before it: --footer {rest + 1}. "
     return f"{words}Quote values that contain the delimiter, or say what stands between values: --separator"
 

@@ -23,7 +23,7 @@ from fedkt.data.images import image_shape, where_labels_lie
 from fedkt.data.notation import option
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
 from fedkt.data.truth import truth_of, truth_places
-from fedkt.data.values import MISSING_VALUES, as_key, known_texts, names_text, others, value_text
+from fedkt.data.values import MISSING_VALUES, as_key, footer_hint, known_texts, names_text, others, value_text
 from fedkt.errors import ConfigurationError, DataError
 
 MAX_EXAMPLES = 3
@@ -132,7 +132,8 @@ class Schema(BaseModel):
         if len(wrong):
             raise DataError(
                 f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
-                f"one of the agreed classes {names_text(classes)}{others(wrong)}. Correct it or leave the row out."
+                f"one of the agreed classes {names_text(classes)}{others(wrong)}. "
+                f"{footer_hint(table, wrong)}Correct it or leave the row out."
             )
         return codes
 

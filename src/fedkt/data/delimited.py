@@ -65,7 +65,8 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None, form: Form
     places = array("q")
     blocks = list(_blocks(reader, lines, len(names), source, places, form))
     if not blocks:
-        raise DataError(f"{source} has a header but no rows." if not form.names else f"{source} has no rows.")
+        head = "has no rows" if form.names else "has a header but no rows"
+        raise DataError(f"{source} {head}{f' before its last {form.footer} (--footer)' if form.footer else ''}.")
     values = np.empty((len(names), len(places)), dtype=object)
     stop = len(places)
     # From the last block on, each is let go once its values are in their place.
@@ -131,7 +132,8 @@ def _begin(lines: Lines, source: str, form: Format) -> str:
         next(lines)
         lines.next_row()
     if not ahead:
-        raise DataError(f"{source} is empty; a table starts with a line that names the columns.")
+        where = "is empty" if form.header is None else f"has nothing from line {form.header} on (--header)"
+        raise DataError(f"{source} {where}; a table starts with a line that names the columns.")
     if len(ahead[0]) > MAX_LINE:
         next(lines)
     first = ahead[0].strip()
@@ -174,6 +176,9 @@ def _blocks(
         for start, values in kept:
             if len(values) != width:
                 rest = sum(1 for _ in islice(kept, MOST_FOOTER))
+                if form.names:
+                    words = f"{len(values)} values, but --names gives {width} names. Name every column."
+                    raise DataError(f"{source}, line {start}: {words}")
                 raise DataError(_ragged_words(source, start, len(values), width, first=not places, rest=rest))
             rows.append(share(values, seen))
             places.append(start)

@@ -79,7 +79,8 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None, form: Form
 
 def header_names(cells: Sequence[str], source: str, form: Format) -> list[str]:
     """The columns' names in a header's cells; refused where they look like a row."""
-    names = [re.sub(r"\s*[\r\n\t]\s*", " ", cell.strip("\ufeff").strip()) for cell in cells]
+    parts = [re.split(r"[\r\n\t]", cell.strip("\ufeff")) for cell in cells]
+    names = [" ".join(filter(None, (part.strip() for part in each))) for each in parts]
     # A forgotten header would otherwise turn the first example into column names.
     if form.header is None and all(_is_number(name) for name in names):
         raise DataError(

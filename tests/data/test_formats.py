@@ -200,6 +200,24 @@ def test_a_public_column_of_codes_with_letters_stays_a_category(tmp_path):
     assert [column.categories for column in schema.columns] == [("250", "401", "E9", "V58"), ("1a", "1b", "2a", "2b")]
 
 
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        (Format(header=9), r"nothing from line 9 on \(--header\)"),
+        (Format(footer=5), r"a header but no rows before its last 5 \(--footer\)"),
+        (Format(names=("a",)), r"line 1: 2 values, but --names gives 1 names\. Name every column"),
+        (Format(names=("a", "b"), footer=3), "has no rows before its last 3"),
+        (Format(separator=";"), "no label column 'b'"),
+        (Format(encoding="utf-16"), "is not utf-16 text"),
+        (Format(comment="a"), "looks like data"),
+    ],
+)
+def test_an_option_that_does_not_fit_the_file_is_named(tmp_path, form, words):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(DataError, match=words):
+        read_table(tmp_path / "a.csv", label="b", form=form)
+
+
 def test_nothing_is_said_about_a_plain_file(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     table = read_table(tmp_path / "a.csv")

@@ -8,13 +8,17 @@ import struct
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fedkt.data import bounds
-from fedkt.data.table import read_table
+from fedkt.data.agreed_column import Column
+from fedkt.data.format import PLAIN, Format
+from fedkt.data.schema import Schema, fit_schema
+from fedkt.data.table import Table, read_table
 from fedkt.errors import DataError
 
 
@@ -282,3 +286,29 @@ def test_a_million_short_values_take_few_bytes_each(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.csv")], capture_output=True, check=True)
     # 2 MB of text; as lists of texts they were 100 MB.
     assert int(done.stdout) * 1024 < 16 * 2_000_000 + 16 * 2**20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1" + " " * 120_000 + "(",
+        "2024-01-01 10:00" + " " * 120_000 + "x",
+        " " * 120_000 + "x",
+        "1.000" * 20_000,
+        "1," * 60_000,
+        "a" * 120_000 + "€",
+        "9" * 120_000 + "x",
+    ],
+    ids=lambda text: text[:5].strip(),
+)
+@pytest.mark.parametrize("place", ["name", "value"])
+def test_no_text_keeps_a_pattern_busy(tmp_path, text, place):
+    head, cell = (text, "1") if place == "name" else ("age", text)
+    (tmp_path / "a.csv").write_text(f'"{head}",ill\n"{cell}",yes\n', encoding="cp1252")
+    for form in (PLAIN, Format(decimal=","), Format(units=(("ill", "mg"),), missing_values=("-",))):
+        with suppress(DataError):
+            fit_schema(read_table(tmp_path / "a.csv", form=form), label="ill")
+    for column in (Column(name="age", kind="number"), Column(name="day", kind="number", date=True)):
+        table = Table({column.name: np.array([text], dtype=object)}, "a.csv")
+        with pytest.raises(DataError, match="not a"):
+            Schema(columns=(column,), label="x").encode(table)

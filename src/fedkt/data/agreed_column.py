@@ -99,6 +99,10 @@ class Column(BaseModel):
         keys = keys_of(table.columns[self.name], missing_values)
         return [None if key is None else truth_of(key) or key for key in keys] if self.boolean else keys
 
+    def numbers(self, table: Table, missing_values: Sequence[str]) -> NDArray[np.float64]:
+        """The table's values as numbers, those of dates in days; NaN where they are missing."""
+        return (dates_of if self.date else numbers_of)(table, self.name, missing_values)
+
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded columns this one becomes."""
@@ -124,8 +128,7 @@ class Column(BaseModel):
             unknown = np.array([text is None for text in texts], dtype=bool)
             encode_words([text or "" for text in texts], self.terms, self.weights, out)
         elif self.kind == "number":
-            read = dates_of if self.date else numbers_of
-            numbers = read(table, self.name, missing_values)
+            numbers = self.numbers(table, missing_values)
             unknown = np.isnan(numbers)
             numbers = np.where(unknown, self.fill, numbers)
             with np.errstate(over="ignore"):

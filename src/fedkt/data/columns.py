@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class Table:
         lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         columns = {name: values[rows] for name, values in self.columns.items()}
         files, ids = (None if each is None else each[rows] for each in (self.files, self.ids))
-        return Table(columns, self.source, lines[rows], files, ids)
+        return replace(self, columns=columns, lines=lines[rows], files=files, ids=ids)
 
 
 def check_names(names: list[str], source: str, label: str | None) -> None:

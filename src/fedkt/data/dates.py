@@ -33,6 +33,8 @@ FORMS = {
 }
 """How dates are known; of the last the century is not."""
 WORDS = (("yyyy", "%Y"), ("yy", "%y"), ("dd", "%d"), ("hh", "%H"), ("ss", "%S"))
+LONGEST = 60
+"""Characters of a date: a longer text, made for it, could keep the patterns busy for hours."""
 DAY_ZERO = datetime(1970, 1, 1)
 EXCEL_ZERO = datetime(1899, 12, 30)
 """From here spreadsheets count days."""
@@ -48,7 +50,7 @@ class DateFault(ValueError):
 
 def form_of(text: str) -> str | None:
     """Which of the forms a text has; None if it is no date."""
-    return next((name for name, form in FORMS.items() if form.fullmatch(text)), None)
+    return next((name for name, form in FORMS.items() if len(text) <= LONGEST and form.fullmatch(text)), None)
 
 
 def order_of(texts: Sequence[str]) -> Order | None:
@@ -95,8 +97,9 @@ def _likely_forms(text: str) -> tuple[str, ...]:
 
 def moment_of(text: str, order: Order | None) -> datetime:
     """The moment that a text names; a ValueError if it names none."""
-    match = next((found for form in FORMS.values() if (found := form.fullmatch(text))), None)
-    if match is None or "year" not in match.re.groupindex:
+    name = form_of(text)
+    match = None if name in (None, "two digits") else FORMS[str(name)].fullmatch(text)
+    if match is None:
         raise ValueError(text)
     parts = match.groupdict()
     if "one" in parts:

@@ -18,14 +18,13 @@ from fedkt.data.bounds import MAX_LINE, Lines, open_text, share
 from fedkt.data.columns import Table, Values, check_names, check_size
 from fedkt.data.encoding import marked_encoding, western_encoding
 from fedkt.data.format import PLAIN, SEPARATORS, Format
+from fedkt.data.values import MOST_FOOTER
 from fedkt.errors import DataError
 
 BLOCK_VALUES = 2**18
 """Values that are held as lists; the others lie in arrays."""
 SAMPLE = 20, 2**16
 """Lines, and characters in them, by which a separator is found."""
-FEW = 3
-"""So many lines at the end may be no rows, as a message supposes."""
 EXCEL_MARK = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 """How spreadsheets note the separator in the first line."""
 
@@ -66,7 +65,8 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None, form: Form
     places = array("q")
     blocks = list(_blocks(reader, lines, len(names), source, places, form))
     if not blocks:
-        raise DataError(f"{source} has a header but no rows." if not form.names else f"{source} has no rows.")
+        head = "has no rows" if form.names else "has a header but no rows"
+        raise DataError(f"{source} {head}{f' before its last {form.footer} (--footer)' if form.footer else ''}.")
     values = np.empty((len(names), len(places)), dtype=object)
     stop = len(places)
     # From the last block on, each is let go once its values are in their place.
@@ -79,7 +79,8 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None, form: Form
 
 def header_names(cells: Sequence[str], source: str, form: Format) -> list[str]:
     """The columns' names in a header's cells; refused where they look like a row."""
-    names = [re.sub(r"\s*[\r\n\t]\s*", " ", cell.strip("\ufeff").strip()) for cell in cells]
+    parts = [re.split(r"[\r\n\t]", cell.strip("\ufeff")) for cell in cells]
+    names = [" ".join(filter(None, (part.strip() for part in each))) for each in parts]
     # A forgotten header would otherwise turn the first example into column names.
     if form.header is None and all(_is_number(name) for name in names):
         raise DataError(
@@ -132,7 +133,8 @@ def _begin(lines: Lines, source: str, form: Format) -> str:
         next(lines)
         lines.next_row()
     if not ahead:
-        raise DataError(f"{source} is empty; a table starts with a line that names the columns.")
+        where = "is empty" if form.header is None else f"has nothing from line {form.header} on (--header)"
+        raise DataError(f"{source} {where}; a table starts with a line that names the columns.")
     if len(ahead[0]) > MAX_LINE:
         next(lines)
     first = ahead[0].strip()
@@ -155,8 +157,8 @@ def find_separator(sample: Sequence[str]) -> str:
             widths = [len(row) for row in csv.reader(sample, delimiter=separator) if row]
         except csv.Error:
             widths = []
-        # The last one may go on behind the sample.
-        rows = widths[1:-1] if len(sample) >= SAMPLE[0] else widths[1:]
+        # The last one may go on behind the sample, or be none.
+        rows = widths[1:-1] if len(widths) > 2 else widths[1:]
         width = widths[0] if widths else 1
         return width > 1 and all(each == width for each in rows), width
 
@@ -174,7 +176,10 @@ def _blocks(
     try:
         for start, values in kept:
             if len(values) != width:
-                rest = sum(1 for _ in islice(kept, FEW))
+                rest = sum(1 for _ in islice(kept, MOST_FOOTER))
+                if form.names:
+                    words = f"{len(values)} values, but --names gives {width} names. Name every column."
+                    raise DataError(f"{source}, line {start}: {words}")
                 raise DataError(_ragged_words(source, start, len(values), width, first=not places, rest=rest))
             rows.append(share(values, seen))
             places.append(start)
@@ -206,7 +211,7 @@ def _ragged_words(source: str, line: int, got: int, width: int, *, first: bool, 
     words = f"{source}, line {line}: {got} values, but the header names {width} columns. "
     if first and got > width:
         words += f"If the columns' names stand in that line: --header {line}. If none names them: --names age,dose,… "
-    elif got < width and rest < FEW and not first:
+    elif got < width and rest < MOST_FOOTER and not first:
         words += f"If the table ends before it: --footer {rest + 1}. "
     return f"{words}Quote values that contain the delimiter, or say what stands between values: --separator"
 

@@ -13,6 +13,8 @@ NEARLY = 0.9
 """A column of so many numbers among its values was meant to be one of numbers."""
 _SPACES = " \u00a0\u2009\u202f'’"
 """Signs between groups of thousands in either notation: spaces of four kinds, apostrophes."""
+LONGEST = 60
+"""Characters of a number in whatever disguise: a longer text, made for it, could keep the patterns busy for hours."""
 MINUS = "−"
 
 
@@ -92,6 +94,8 @@ def option(name: str, *parts: str) -> str:
 def disguise_of(text: str) -> str | None:
     """How text hides a number: by its "decimal" sign, its thousands in a "group", "either", or its unit; else None."""
     text = text.strip()
+    if len(text) > LONGEST:
+        return None
     comma, point = (plain_number(text, each) is not None for each in (",", "."))
     if comma or point:
         return "decimal" if comma and not point else "either" if comma and "," in text else "group"

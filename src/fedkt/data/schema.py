@@ -25,7 +25,7 @@ from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
 from fedkt.data.notation import option
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
 from fedkt.data.truth import truth_of, truth_places
-from fedkt.data.values import MISSING_VALUES, as_key, known_texts, names_text, others, value_text
+from fedkt.data.values import MISSING_VALUES, as_key, footer_hint, known_texts, names_text, others, value_text
 from fedkt.data.words import MOST_TERMS, USUAL_TERMS, words_of
 from fedkt.errors import ConfigurationError, DataError
 
@@ -149,8 +149,8 @@ class Schema(BaseModel):
         if len(wrong):
             raise DataError(
                 f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
-                f"one of the agreed classes {names_text(classes)}{others(wrong)}. Correct it or leave the row out."
-                f"{label_offer(values[wrong], classes)}"
+                f"one of the agreed classes {names_text(classes)}{others(wrong)}. "
+                f"{footer_hint(table, wrong)}Correct it or leave the row out.{label_offer(values[wrong], classes)}"
             )
         return codes
 

@@ -17,6 +17,8 @@ from fedkt.data.notation import as_number, option, remedy_for
 from fedkt.data.truth import truths_as_numbers
 from fedkt.errors import DataError
 
+MOST_FOOTER = 3
+"""So many rows at the end may be none of the table's, as a message supposes."""
 MISSING_VALUES = ("", "?", "NA", "N/A", "nan", "NaN", "null")
 """Texts that mean "not known", where nobody agrees on others."""
 
@@ -69,7 +71,7 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
         if wrong and truths is None:
             raise DataError(
                 f"{table.at(wrong[0])}: {value_text(values, wrong[0])} in column {name!r} is not a number"
-                f"{others(wrong)}. {remedy_for(texts[wrong[0]], name)}"
+                f"{others(wrong)}. {footer_hint(table, wrong)}{remedy_for(texts[wrong[0]], name)}"
             )
         numbers = np.array(truths or candidates, dtype=np.float64)
     endless = np.flatnonzero(np.isinf(numbers))
@@ -80,6 +82,21 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
             f"{option('--missing-value', str(values[int(endless[0])]).strip())}"
         )
     return numbers
+
+
+def footer_hint(table: Table, rows: Sequence[int] | NDArray[np.int64]) -> str:
+    """What to do if rows are none of the table's, where they are its last few; empty elsewhere."""
+    count = len(rows)
+    # Where all but the label are numbers from the start, as in LIBSVM, no line can be anything else.
+    text = sum(values.dtype == object for values in table.columns.values()) > 1
+    if (
+        table.lines is None
+        or not text
+        or count > MOST_FOOTER
+        or list(rows) != list(range(table.n_rows - count, table.n_rows))
+    ):
+        return ""
+    return f"If the table ends before it: --footer {count + (table.form.footer or 0)}. "
 
 
 def known_texts(table: Table, name: str, missing_values: Collection[str]) -> list[str | None]:

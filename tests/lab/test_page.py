@@ -320,7 +320,8 @@ def test_figures_stand_beside_accuracy_with_differences_seed_by_seed() -> None:
 
 
 def test_a_table_too_wide_for_a_phone_says_in_each_cell_what_it_is() -> None:
-    page = read(render_page([report(), solo()], title="x"))
+    quality = measure_quality([0, 1] * 5, [0, 1] * 5, ["no", "yes"], [[0.5, 0.5]] * 10).as_dict()
+    page = read(render_page([report(quality=quality), report(algorithm="pate", quality=quality, votes={})], title="x"))
     heads = {given["data-head"] for tag, given in page.tags if tag == "td" and "data-head" in given}
     assert {"Accuracy %", "Balanced accuracy %", "AUC %"} <= heads
     assert ("table", {"class": "stack"}) in [(tag, dict(given)) for tag, given in page.tags]
@@ -332,3 +333,24 @@ def test_the_weights_of_experts_are_a_table() -> None:
     weighed = {**VOTES, "weights": {"north": 0.25, "south": 0.75}, "largest_shares": {"south": ["sick", 0.9]}}
     words = read(render_page([report(algorithm="fedkt-expert", votes=weighed)], title="x")).words
     assert "Party Weight Largest share south 75.0 % sick: 90.0 % north 25.0 % –" in words
+
+
+def test_a_page_has_a_list_of_its_headings_and_no_column_in_which_nothing_was_measured() -> None:
+    text = render_page([report(), solo()], title="x")
+    links = re.findall(r'<a href="#(part-[0-9]+)">', text)
+    assert len(links) >= 4
+    assert all(f'id="{each}"' in text for each in links)
+    assert re.findall(r"<h[23]>", text) == []
+    assert "Log loss</th>" not in text
+    assert re.findall(r"<th[^>]*></th>", text) == []
+
+
+def test_what_draws_pictures_is_looked_for_before_anything_is_run(monkeypatch, tmp_path) -> None:
+    from fedkt.cli import options
+    from fedkt.errors import ConfigurationError
+
+    monkeypatch.setattr(options, "has_pictures", lambda: False)
+    with pytest.raises(ConfigurationError, match="need matplotlib and jinja2"):
+        options.report_path(tmp_path / "page.html", as_json=False)
+    assert options.report_path(None, as_json=True) is None
+    assert options.report_path(None, as_json=False) is None

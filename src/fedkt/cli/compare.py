@@ -96,12 +96,13 @@ def compare(
     if not settings:
         raise ConfigurationError("There is nothing to compare: name at least one algorithm and one seed.")
     if files.curve is not None:
+        options.check_pictures()
         check_curve(files.curve, settings)
+    page = options.report_path(output.report, as_json=output.as_json)
     reports, unfit = run_settings(settings, data_dir=data.data_dir, results=files.results, output=output)
     if not reports:
         raise ConfigurationError(" ".join(unfit.values()))
     print_comparison(settings[0].dataset, reports, unfit, as_json=output.as_json)
-    page = options.report_path(output.report, as_json=output.as_json)
     write_report(page, settings[0], reports, data_dir=data.data_dir, quiet=output.as_json)
     write_curve(files.curve, reports, quiet=output.as_json)
 

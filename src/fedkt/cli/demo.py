@@ -15,7 +15,9 @@ ALGORITHMS = ("fedkt-auto", "fedkt", "solo", "centralised")
 def demo(
     jobs: options.Jobs = 1,
     seed: Annotated[int, typer.Option(min=0, help="Decides split, parties and training.")] = 0,
-    report: Annotated[Path, typer.Option(help="Where to write the HTML report.")] = Path("fedkt-report.html"),
+    report: Annotated[
+        Path | None, typer.Option(help="Where to write the HTML report. Default: fedkt-report.html (none with --json).")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """See it work: five parties, handwritten digits, about half a minute.
@@ -30,6 +32,7 @@ def demo(
     from fedkt.lab.setting import Setting
     from fedkt.lab.words import points
 
+    page = options.report_path(report, as_json=as_json)
     settings = [
         Setting(dataset="digits", algorithm=algorithm, seed=seed, soft_final=True).with_defaults()
         for algorithm in ALGORITHMS
@@ -45,6 +48,7 @@ def demo(
         )
     if as_json:
         print_json({"runs": [each.as_dict() for each in reports]})
+        write_report(page, settings[0], reports, data_dir=None, quiet=True)
         return
     auto, plain, solo, pooled = reports
     stdout.print(
@@ -64,4 +68,4 @@ def demo(
         f"time (mean of the five), fedkt {points(auto.accuracy)} %, FedKT as in its paper {points(plain.accuracy)} %, "
         f"and a forest on all pooled rows, which nobody may have, {points(pooled.accuracy)} %."
     )
-    write_report(options.report_path(report, as_json=False), settings[0], reports, data_dir=None, quiet=False)
+    write_report(page, settings[0], reports, data_dir=None, quiet=False)

@@ -120,14 +120,28 @@ def number_or_fraction(text: str | None) -> float | None:
 
 def report_path(path: Path | None, *, as_json: bool) -> Path | None:
     """Where the HTML report goes, or None: with --json only where a path was given."""
-    if path is not None or as_json:
+    if path is not None:
+        check_pictures()
         return path
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") is None or find_spec("jinja2") is None:
+    if as_json:
+        return None
+    if not has_pictures():
         stderr.print("[dim]No HTML report: run  pip install 'fedkt\\[report]'  to get one.[/dim]")
         return None
     return DEFAULT_REPORT
+
+
+def has_pictures() -> bool:
+    """Whether what draws pictures and fills pages is installed."""
+    from importlib.util import find_spec
+
+    return find_spec("matplotlib") is not None and find_spec("jinja2") is not None
+
+
+def check_pictures() -> None:
+    """Refuse, before anything costs, a picture or a page that nothing here can draw."""
+    if not has_pictures():
+        raise ConfigurationError("Pictures and pages need matplotlib and jinja2. Run: pip install 'fedkt[report]'")
 
 
 def public_key(text: str) -> str:

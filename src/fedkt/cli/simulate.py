@@ -73,6 +73,7 @@ def simulate(
     check_used(values, setting)
     if diagnostic:
         check_diagnostic(setting)
+    page = options.report_path(output.report, as_json=output.as_json)
     with progress_bar(f"{setting.algorithm} on {setting.dataset}", quiet=output.as_json) as bar:
         result = run_setting(
             setting,
@@ -88,7 +89,6 @@ def simulate(
         print_json(result.as_dict())
     else:
         print_reports([result])
-    page = options.report_path(output.report, as_json=output.as_json)
     write_report(page, setting, [result], data_dir=data.data_dir, quiet=output.as_json)
 
 

@@ -38,6 +38,17 @@ def with_capitals(table: Grid) -> Grid:
     return replace(table, head=[word[:1].upper() + word[1:] for word in table.head])
 
 
+def without_empty(table: Grid) -> Grid:
+    """The same table without the columns in which nothing was measured."""
+    kept = [
+        place
+        for place in range(len(table.head))
+        if place == 0 or any(str(line[place]) not in ("", "–") for line in table.lines)
+    ]
+    lines = [[line[place] for place in kept] for line in table.lines]
+    return replace(table, head=[table.head[place] for place in kept], lines=lines)
+
+
 def phone_width(table: Grid) -> int:
     """The letters that a phone needs beside each other for this table, names and heads wrapped between words."""
     columns = [[table.head[place], *(line[place] for line in table.lines)] for place in range(len(table.head))]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedkt.errors import ConfigurationError
-from fedkt.lab.grid import phone_width
+from fedkt.lab.grid import phone_width, without_empty
 from fedkt.lab.svg import is_narrow
 
 if TYPE_CHECKING:
     import jinja2
 
+HEADING = re.compile(r"<h([23])>(.*?)</h\1>", re.DOTALL)
+FEWEST_HEADINGS = 4
+"""Of fewer a page needs no list."""
 TEMPLATES = Path(__file__).parent / "templates"
 PHONE = 44
 """Letters beside each other on a phone of 390 pixels; the lines of a wider table are stacked there."""
@@ -42,5 +46,17 @@ def page_template(name: str, folder: Path = TEMPLATES) -> jinja2.Template:
     # A line should not end between a number and its sign.
     environment.filters["tight"] = lambda text: text.replace(" %", "\u00a0%")
     environment.filters["narrow"] = is_narrow
+    environment.filters["filled"] = without_empty
     environment.filters["stacks"] = lambda table: phone_width(table) > PHONE
     return environment.get_template(name)
+
+
+def with_contents(page: str) -> str:
+    """The page with a list of its headings, each a link, behind its title."""
+    found = HEADING.findall(page)
+    if len(found) < FEWEST_HEADINGS or "</h1>" not in page:
+        return page
+    places = iter(range(len(found)))
+    page = HEADING.sub(lambda match: f'<h{match[1]} id="part-{next(places)}">{match[2]}</h{match[1]}>', page)
+    links = "".join(f'<li><a href="#part-{place}">{title}</a></li>' for place, (_, title) in enumerate(found))
+    return page.replace("</h1>", f'</h1>\n<nav aria-label="Contents"><ol>{links}</ol></nav>', 1)

@@ -12,7 +12,7 @@ from fedkt.lab.curves import accuracy_curves
 from fedkt.lab.figures import figure_bars, vote_histograms, votes_in_words
 from fedkt.lab.grid import Grid, GridCell, with_capitals
 from fedkt.lab.headline import headline, lead_of
-from fedkt.lab.html import page_template
+from fedkt.lab.html import page_template, with_contents
 from fedkt.lab.names import card_of, name_of
 from fedkt.lab.quality_page import quality_part
 from fedkt.lab.quality_summary import (
@@ -63,7 +63,7 @@ def render_page(reports: Sequence[Report], *, title: str, partition_svg: str | N
     if partition_svg is not None and not partition_svg.startswith("<svg"):
         raise ConfigurationError("partition_svg must be the <svg> element that partition_bubbles gives.")
     versions = dict.fromkeys(tuple(report.versions.items()) for report in reports)
-    return page_template("report.html").render(
+    page = page_template("report.html").render(
         title=title,
         chapters=chapters(reports),
         partition_svg=partition_svg,
@@ -71,6 +71,7 @@ def render_page(reports: Sequence[Report], *, title: str, partition_svg: str | N
         commands=list(dict.fromkeys(report.command for report in reports if report.command)),
         versions=list(versions),
     )
+    return with_contents(page)
 
 
 def chapters(reports: Sequence[Report]) -> list[dict[str, Any]]:

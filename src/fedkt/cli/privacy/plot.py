@@ -40,6 +40,7 @@ def plot(
     from fedkt.lab.privacy_figures import CostScenario, check_cost_file, price_lines, save_cost
 
     check_cost_file(output)
+    options.check_pictures()
     whom = words.unit_of(unit)
     scenario = CostScenario(
         voters=voters,

@@ -111,7 +111,7 @@ class Rounds:
                 arrays = {name: archive[name] for name in archive.files}
             figures = [RoundFigures(**each) for each in state["figures"]]
             log = state.get(LOG, {})
-            earlier = RunLog(**{**log, "notes": tuple(log.get("notes", ()))})
+            earlier = RunLog(**{**log, **{name: tuple(log.get(name, ())) for name in ("notes", "alarms")}})
             if len(figures) != state["rounds"]:
                 raise ValueError(f"figures of {len(figures)} rounds, {state['rounds']} are done")
             broadcast, shelves = split_arrays(arrays)

@@ -288,7 +288,7 @@ def test_the_child_sees_neither_the_environment_nor_the_working_folder(tmp_path,
     monkeypatch.setattr(sandbox, "CHILD", spy)
     monkeypatch.setenv("FEDKT_SECRET", "token")
     assert json.loads(run_models([b"x"], ROWS, n_classes=2)[0]) == {
-        "env": ["HOME", "LC_ALL", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"],
+        "env": ["HOME", "LC_ALL", "MALLOC_PERTURB_", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"],
         "folder": "/",
         "home": "/dev/null",
     }

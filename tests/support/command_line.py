@@ -8,9 +8,10 @@ from unittest import mock
 from fedkt.cli import main
 
 
-def fedkt(*words, cwd=None):
-    """What a command prints and the code it leaves with."""
-    out, err, code = io.StringIO(), io.StringIO(), 0
+def fedkt(*words, cwd=None, together=False):
+    """What a command prints and the code it leaves with; `together`, all that it prints in the order it did."""
+    out, code = io.StringIO(), 0
+    err = out if together else io.StringIO()
     with (
         mock.patch("sys.argv", ["fedkt", *words]),
         contextlib.chdir(cwd or "."),
@@ -21,4 +22,4 @@ def fedkt(*words, cwd=None):
             main()
         except SystemExit as left:
             code = left.code or 0
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(words, code, out.getvalue(), "" if together else err.getvalue())

@@ -22,6 +22,7 @@ from fedkt.cli.panels import DATA, FILE, MODEL, Verb, values_of, with_groups
 from fedkt.cli.runs import algorithms_with, noise_choice
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
+from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
 from fedkt.privacy import NOISES
 from live_federation import build, new_plan
@@ -228,3 +229,17 @@ def test_a_noise_with_a_parameter_of_its_own_needs_no_flag(monkeypatch):
         (("sigma", 8),),
     )
     assert noise_choice(PrivacyOptions(), calibrated=False) == (None, ())
+
+
+def test_predictions_are_not_written_over_what_is_read_nor_under_the_name_of_another_kind_of_file(tmp_path):
+    from fedkt.cli.options import check_output
+
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "rows.csv")
+    for output in ("rows.csv", "link.csv"):
+        with pytest.raises(ConfigurationError, match="would be written over"):
+            check_output(tmp_path / output, tmp_path / "final.onnx", tmp_path / "rows.csv", kind=".csv")
+    for output in ("new.xlsx", "new.csv.gz", "final.onnx"):
+        with pytest.raises(ConfigurationError, match="under another's name"):
+            check_output(tmp_path / output, tmp_path / "rows.csv", kind=".csv")
+    check_output(tmp_path / "new.csv", tmp_path / "rows.csv", kind=".csv")

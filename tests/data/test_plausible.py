@@ -111,3 +111,14 @@ def test_a_long_table_is_judged_by_rows_from_all_of_it():
     sexes = texts(["M"] * 30_000 + ["male"] * 10_000)
     assert doubted(Table({"sex": sexes}, "own.csv")) == {}
     assert "10,000 values" in doubted(Table({"sex": texts(["M"] * 40_000)}, "own.csv"))["sex"]
+
+
+def test_an_empty_column_is_told_of_and_refuses_nothing():
+    (doubt,) = doubts(SCHEMA, own(weight=np.full(40, np.nan)))
+    assert str(doubt).startswith("own.csv: none of 40 rows has a value in 'weight'")
+    assert str(doubt).endswith("--accept weight")
+    assert not doubt.refuses
+    mostly = np.where(np.arange(40) == 3, KILOGRAMS[:40], np.nan)
+    assert "1 of 40 rows has a value" in doubted(own(weight=mostly))["weight"]
+    some = np.where(np.arange(40) < 30, np.nan, KILOGRAMS[:40])
+    assert doubted(own(weight=some)) == {}

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm
 from fedkt.privacy import Noise
 
 if TYPE_CHECKING:
     from fedkt.algorithms.voting import Voting
 
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+"""Parameters that can be given by name."""
 YEAR = re.compile(r"\b(19|20)\d\d\b")
 
 
@@ -105,4 +108,8 @@ class Card:
     def build(self, model: Any, **settings: Any) -> Algorithm:
         """The algorithm with those of a run's settings that it takes; None leaves it its own default."""
         own = {name: value for name, value in settings.items() if name in self.takes and value is not None}
+        _, *more = inspect.signature(self.make).parameters.values()
+        needs = [each.name for each in more if each.default is each.empty and each.kind in NAMED]
+        if missing := [name for name in needs if name not in own]:
+            raise ConfigurationError(f"{self.name} takes {missing[0]!r}, which no option sets: give it a default.")
         return self.make(model, **own)

@@ -121,6 +121,8 @@ def number_or_fraction(text: str | None) -> float | None:
 def report_path(path: Path | None, *, as_json: bool) -> Path | None:
     """Where the HTML report goes, or None: with --json only where a path was given."""
     if path is not None:
+        if path.suffix.lower() not in (".html", ".htm"):
+            raise ConfigurationError(f"The report is a page: give it a name that ends in .html, got {path.name!r}.")
         check_pictures()
         return path
     if as_json:
@@ -129,6 +131,19 @@ def report_path(path: Path | None, *, as_json: bool) -> Path | None:
         stderr.print("[dim]No HTML report: run  pip install 'fedkt\\[report]'  to get one.[/dim]")
         return None
     return DEFAULT_REPORT
+
+
+def check_output(output: Path, *inputs: Path | None, kind: str = "") -> None:
+    """Refuse, before anything is read, to write over what is read, or a kind of file under another's name."""
+    for path in inputs:
+        if path is not None and output.exists() and path.exists() and output.samefile(path):
+            raise ConfigurationError(f"{output} is what is read here, and would be written over. Give it another name.")
+    if kind and output.suffix.lower() in TAKEN_ENDINGS - {kind}:
+        raise ConfigurationError(f"{output.name} would be text with commas under another's name. Call it {kind}.")
+
+
+TAKEN_ENDINGS = frozenset({".xlsx", ".gz", ".bz2", ".xz", ".zip", ".parquet", ".npz", ".onnx", ".toml", ".fedkt"})
+"""Names of other kinds of files than tables in text."""
 
 
 def has_pictures() -> bool:

@@ -68,6 +68,8 @@ def predict(
     from fedkt.live.predictions import predict_file, to_csv
     from fedkt.system.files import write_atomically
 
+    if output is not None:
+        options.check_output(output, model, rows, kind=".csv")
     signer = None if server_key is None else options.public_key(server_key)
     final = read_final(model, server_key=signer)
     if signer is not None:

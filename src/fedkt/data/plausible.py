@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedkt.data.agreed_column import Column
 from fedkt.data.columns import Table
 from fedkt.data.nearest import map_offer, nearest
+from fedkt.data.notation import option
 from fedkt.data.schema import Schema
 from fedkt.data.values import keys_of, names_text, numbers_of
 from fedkt.errors import DataError
@@ -45,6 +46,8 @@ class Doubt:
     column: str
     why: str
     remedy: str
+    refuses: bool = True
+    """Whether a party without noise has to say that it is meant, or only hears of it."""
 
     def __str__(self) -> str:
         return f"{self.why} {self.remedy}"
@@ -56,10 +59,11 @@ def doubts(schema: Schema, table: Table) -> Iterator[Doubt]:
         table = table.take(np.linspace(0, table.n_rows - 1, MOST_ROWS).astype(np.int64))
     for column in schema.columns:
         if column.name in table.columns:
-            found = category_doubt if column.categories else number_doubt
-            doubt = found(column, table, schema)
-            if doubt is not None:
-                yield doubt
+            of_values = category_doubt if column.categories else number_doubt
+            for found in (empty_doubt, of_values):
+                doubt = found(column, table, schema)
+                if doubt is not None:
+                    yield doubt
 
 
 def encoded(column: Column, table: Table, schema: Schema) -> NDArray[np.float32] | None:
@@ -93,6 +97,21 @@ def category_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None
         f"{', …' * (len(unseen) > len(usual))}) is among the agreed categories {names_text(column.categories, SHOWN)}.",
         f"If they are other words for these: {map_offer(f'--value-map {column.name}', example)}. If they are meant as "
         f"they are: --accept {column.name}.",
+    )
+
+
+def empty_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None:
+    """That nearly no row has a value, where public rows have some."""
+    found = encoded(column, table, schema) if column.missing else None
+    if found is None or table.n_rows < FEW or float(found[:, -1].mean()) < UNSEEN:
+        return None
+    known = table.n_rows - int(found[:, -1].sum())
+    return Doubt(
+        column.name,
+        f"{table.source}: {known or 'none'} of {table.n_rows:,} rows {'has' if known < 2 else 'have'} a value in "
+        f"{column.name!r}, and the models would learn that it is missing.",
+        f"Is another column the right one? If it is meant as it is: {option('--accept', column.name)}",
+        refuses=False,
     )
 
 

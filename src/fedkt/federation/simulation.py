@@ -106,7 +106,8 @@ def simulate(
             on_round(Round(number, sent, bundles, broadcast))
         if keep is not None:
             keep(Checkpoint(number + 1, broadcast, {party.name: dict(party.shelf) for party in members}))
-    assert broadcast is not None
+    if broadcast is None:
+        raise ConfigurationError(f"server_step of {type(algorithm).__name__} gave nothing; it gives a Bundle.")
     return Outcome(
         final=algorithm.finish(server, broadcast),
         bundles=bundles,

@@ -150,4 +150,4 @@ def check_doubts(found: Findings, plan: Plan, table: Table, mapping: TableMappin
         if doubt.column in mapping.accept:
             found.add("Values", f"{doubt.why} It is accepted.", "note")
         else:
-            found.add("Values", str(doubt), "problem" if plan.level == "L0" else "note")
+            found.add("Values", str(doubt), "problem" if plan.level == "L0" and doubt.refuses else "note")

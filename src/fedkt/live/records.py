@@ -143,8 +143,9 @@ def check_plausible(
     if plan.image is not None:
         return
     found = [each for each in doubts(plan.columns, table) if each.column not in mapping.accept]
-    if found and plan.level == "L0":
-        raise DataError(" ".join([*map(str, found), "Nothing was trained."]))
+    wrong = [each for each in found if each.refuses]
+    if wrong and plan.level == "L0":
+        raise DataError(" ".join([*map(str, wrong), "Nothing was trained."]))
     for doubt in found:
         diary.say(f"Attention: {doubt}")
         if warn is not None:

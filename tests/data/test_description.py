@@ -112,6 +112,23 @@ def test_categories_that_go_together_stand_together():
     assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset("ac"), frozenset("bd")}
 
 
+def test_a_label_that_is_no_column_is_refused_so_that_the_real_one_does_not_pass_as_a_column():
+    rows = table(age=["20", "40"], outcome=["yes", "no"])
+    with pytest.raises(DataError) as caught:
+        describe(rows, label="Outcom")
+    assert str(caught.value) == (
+        "ward.csv has no column 'Outcom', so no label would be left out. It has: 'age', 'outcome'. "
+        "Did you mean --label outcome? If these rows have no label: --ignore Outcom"
+    )
+    with pytest.raises(DataError, match=r"It has: 'age', 'outcome'\. If these rows have no label"):
+        describe(rows, label="ill")
+
+
+def test_rows_without_a_label_are_described_where_somebody_says_that_they_have_none():
+    found = describe(table(age=["20", "40"]), label="ill", ignore=["ill"])
+    assert [each.name for each in found.columns] == ["age"]
+
+
 def test_an_older_plan_describes_its_columns_too():
     public = table(age=["20", "40", "60"], ward=["a", "b", "a"])
     schema = fit_schema(public, label="ill", missing="allow")

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from fedkt.data.agreed_column import MAX_CATEGORIES
 from fedkt.data.description import MISSING_VALUES, USUAL_BINS, Description, KnownColumn, fault_words
-from fedkt.data.notation import as_number
+from fedkt.data.nearest import nearest
+from fedkt.data.notation import as_number, option
 from fedkt.data.table import Table
 from fedkt.data.values import keys_of, names_text, numbers_of
 from fedkt.errors import DataError
@@ -32,6 +33,13 @@ def describe(
     Categories stand in the order in which the other columns change along them most, so that what goes together can be
     told by correlations.
     """
+    if label not in table.columns and label not in ignore:
+        near = nearest(label, list(table.columns))
+        offer = f"Did you mean {option('--label', near)}? " if near is not None else ""
+        raise DataError(
+            f"{table.source} has no column {label!r}, so no label would be left out. It has: "
+            f"{names_text(list(table.columns))}. {offer}If these rows have no label: {option('--ignore', label)}"
+        )
     unknown = [name for name in (*categorical, *ignore) if name not in table.columns and name != label]
     if unknown:
         raise DataError(

@@ -154,6 +154,8 @@ def test_nothing_is_spent_where_the_file_could_not_be_written(folder):
         (("new", "--schema", "schema.toml", "-o", "north.csv"), "north.csv is there already"),
         (("marginals", "north.csv", "--schema", "schema.toml", "--name", "n", "--ledger", "x"), "have no price"),
         (("marginals", "north.csv", "--schema", "schema.toml", "--name", "n", "--epsilon", "0"), "above zero"),
+        (("schema", "north.csv", "--label", "Ill", "-o", "o.toml"), "Did you mean --label ill?"),
+        (("new", "--from", "north.csv", "--label", "nope"), "has no column 'nope', so no label would be left out"),
         (("schema", "north.csv", "--label", "ill", "--ignore", "x", "-o", "o.toml"), "has no column 'x'"),
     ],
 )

@@ -1,5 +1,7 @@
 """What is known of columns: bins by hand, values that lie in them, and refusals that name the place."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -122,6 +124,27 @@ def test_a_label_that_is_no_column_is_refused_so_that_the_real_one_does_not_pass
     )
     with pytest.raises(DataError, match=r"It has: 'age', 'outcome'\. If these rows have no label"):
         describe(rows, label="ill")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["68,7", "84,3"] * 10, "line 2: '68,7' in column 'x' is not a number, .* decimal sign: --decimal ,"),
+        (["3"] * 19 + ["68 kg"], "'68 kg' in column 'x' is not a number, .*--unit x=kg"),
+        (["3"] * 19 + ["-"], "'-' in column 'x' is not a number, .*--missing-value -"),
+        (["2018-10-13", ""] * 10, "column 'x' has dates, and every one would be told. Leave it out: --ignore x"),
+        (["13.10.2018"] * 19 + ["soon"], "'soon' in column 'x' is no date, and nearly all others are"),
+        (["13.10.18"] * 20, "'13.10.18' in column 'x' does not say its century"),
+        ([f"Ms {letter}" for letter in "abcdefghij"], "has 10 different values in 10 rows, as names do"),
+    ],
+)
+def test_texts_that_are_no_categories_are_refused_before_all_of_them_are_told(values, words):
+    rows = replace(table(x=values, ill=["yes"] * len(values)), lines=np.arange(2, len(values) + 2))
+    with pytest.raises(DataError, match=words) as caught:
+        describe(rows, label="ill")
+    assert "--categorical x" in str(caught.value)
+    found = describe(rows, label="ill", categorical=["x"])
+    assert sorted(found.columns[0].categories) == sorted(set(values) - {""})
 
 
 def test_rows_without_a_label_are_described_where_somebody_says_that_they_have_none():

@@ -161,3 +161,31 @@ def test_an_older_plan_describes_its_columns_too():
     assert age.edges[0] == pytest.approx(40 - 3 * np.std([20, 40, 60]))
     # 68.3 % of a normal distribution lie within one scale of its mean, 99.7 within three: ten of the thirty bins.
     assert sum(age.shares[10:20]) == pytest.approx(0.6827 / 0.9973, abs=1e-4)
+
+
+def plan_with(**of_date):
+    column = {"name": "admitted", "kind": "number", "fill": 0, "mean": 1, "scale": 1, "date": True, **of_date}
+    return {"schema": {"label": "ill", "columns": [column]}}
+
+
+def test_dates_of_a_plan_are_made_as_dates_and_read_as_dates():
+    """Three days on either side of 1970-01-02, in bins of a fifth of a day."""
+    (column,) = description_from(plan_with(), "plan.toml").columns
+    assert column.values(np.array([0, 29, 30]), np.random.default_rng(0)) == ["1969-12-30", "1970-01-05", ""]
+    rows = table(admitted=["1969-12-30", "1.1.1970", "1970-01-02 12:00", "2024-03-31", ""])
+    assert column.codes(rows).tolist() == [0, 10, 17, 29, 30]
+    numbers = description_from(plan_with(date=False), "plan.toml")
+    assert numbers.digest != description_from(plan_with(), "plan.toml").digest
+
+
+def test_dates_that_no_calendar_has_are_refused():
+    with pytest.raises(DataError, match=r"plan\.toml: column 'admitted': dates have a range of days, within"):
+        description_from(plan_with(scale=1e6), "plan.toml")
+
+
+def test_texts_of_a_plan_are_refused_with_what_to_do():
+    note = {"name": "note", "kind": "text", "terms": ["cough"], "weights": [1.5]}
+    with pytest.raises(
+        DataError, match=r"plan\.toml: rows are not made of words, .* of 'note'\. .* take such columns out"
+    ):
+        description_from({"schema": {"label": "ill", "columns": [note]}}, "plan.toml")

@@ -1,5 +1,7 @@
 """What is known of columns: bins by hand, values that lie in them, and refusals that name the place."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,44 @@ def test_categories_that_go_together_stand_together():
     assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset("ac"), frozenset("bd")}
 
 
+def test_a_label_that_is_no_column_is_refused_so_that_the_real_one_does_not_pass_as_a_column():
+    rows = table(age=["20", "40"], outcome=["yes", "no"])
+    with pytest.raises(DataError) as caught:
+        describe(rows, label="Outcom")
+    assert str(caught.value) == (
+        "ward.csv has no column 'Outcom', so no label would be left out. It has: 'age', 'outcome'. "
+        "Did you mean --label outcome? If these rows have no label: --ignore Outcom"
+    )
+    with pytest.raises(DataError, match=r"It has: 'age', 'outcome'\. If these rows have no label"):
+        describe(rows, label="ill")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["68,7", "84,3"] * 10, "line 2: '68,7' in column 'x' is not a number, .* decimal sign: --decimal ,"),
+        (["3"] * 19 + ["68 kg"], "'68 kg' in column 'x' is not a number, .*--unit x=kg"),
+        (["3"] * 19 + ["-"], "'-' in column 'x' is not a number, .*--missing-value -"),
+        (["2018-10-13", ""] * 10, "column 'x' has dates, and every one would be told. Leave it out: --ignore x"),
+        (["13.10.2018"] * 19 + ["soon"], "'soon' in column 'x' is no date, and nearly all others are"),
+        (["13.10.18"] * 20, "'13.10.18' in column 'x' does not say its century"),
+        ([f"Ms {letter}" for letter in "abcdefghij"], "has 10 different values in 10 rows, as names do"),
+    ],
+)
+def test_texts_that_are_no_categories_are_refused_before_all_of_them_are_told(values, words):
+    rows = replace(table(x=values, ill=["yes"] * len(values)), lines=np.arange(2, len(values) + 2))
+    with pytest.raises(DataError, match=words) as caught:
+        describe(rows, label="ill")
+    assert "--categorical x" in str(caught.value)
+    found = describe(rows, label="ill", categorical=["x"])
+    assert sorted(found.columns[0].categories) == sorted(set(values) - {""})
+
+
+def test_rows_without_a_label_are_described_where_somebody_says_that_they_have_none():
+    found = describe(table(age=["20", "40"]), label="ill", ignore=["ill"])
+    assert [each.name for each in found.columns] == ["age"]
+
+
 def test_an_older_plan_describes_its_columns_too():
     public = table(age=["20", "40", "60"], ward=["a", "b", "a"])
     schema = fit_schema(public, label="ill", missing="allow")
@@ -121,3 +161,31 @@ def test_an_older_plan_describes_its_columns_too():
     assert age.edges[0] == pytest.approx(40 - 3 * np.std([20, 40, 60]))
     # 68.3 % of a normal distribution lie within one scale of its mean, 99.7 within three: ten of the thirty bins.
     assert sum(age.shares[10:20]) == pytest.approx(0.6827 / 0.9973, abs=1e-4)
+
+
+def plan_with(**of_date):
+    column = {"name": "admitted", "kind": "number", "fill": 0, "mean": 1, "scale": 1, "date": True, **of_date}
+    return {"schema": {"label": "ill", "columns": [column]}}
+
+
+def test_dates_of_a_plan_are_made_as_dates_and_read_as_dates():
+    """Three days on either side of 1970-01-02, in bins of a fifth of a day."""
+    (column,) = description_from(plan_with(), "plan.toml").columns
+    assert column.values(np.array([0, 29, 30]), np.random.default_rng(0)) == ["1969-12-30", "1970-01-05", ""]
+    rows = table(admitted=["1969-12-30", "1.1.1970", "1970-01-02 12:00", "2024-03-31", ""])
+    assert column.codes(rows).tolist() == [0, 10, 17, 29, 30]
+    numbers = description_from(plan_with(date=False), "plan.toml")
+    assert numbers.digest != description_from(plan_with(), "plan.toml").digest
+
+
+def test_dates_that_no_calendar_has_are_refused():
+    with pytest.raises(DataError, match=r"plan\.toml: column 'admitted': dates have a range of days, within"):
+        description_from(plan_with(scale=1e6), "plan.toml")
+
+
+def test_texts_of_a_plan_are_refused_with_what_to_do():
+    note = {"name": "note", "kind": "text", "terms": ["cough"], "weights": [1.5]}
+    with pytest.raises(
+        DataError, match=r"plan\.toml: rows are not made of words, .* of 'note'\. .* take such columns out"
+    ):
+        description_from({"schema": {"label": "ill", "columns": [note]}}, "plan.toml")

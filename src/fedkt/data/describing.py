@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 import numpy as np
@@ -10,11 +11,15 @@ from pydantic import ValidationError
 
 from fedkt.data.agreed_column import MAX_CATEGORIES
 from fedkt.data.description import MISSING_VALUES, USUAL_BINS, Description, KnownColumn, fault_words
-from fedkt.data.notation import as_number
+from fedkt.data.disguises import looks_like_dates, refuse_disguised
+from fedkt.data.nearest import nearest
+from fedkt.data.notation import NEARLY, as_number, option
 from fedkt.data.table import Table
-from fedkt.data.values import keys_of, names_text, numbers_of
+from fedkt.data.values import keys_of, known_texts, names_text, numbers_of
 from fedkt.errors import DataError
 
+FEW = 10
+"""Of fewer values it is not said that nearly all differ."""
 SPIKE = 0.1
 """A value that so large a share of the numbers have is a bin of its own."""
 
@@ -32,6 +37,13 @@ def describe(
     Categories stand in the order in which the other columns change along them most, so that what goes together can be
     told by correlations.
     """
+    if label not in table.columns and label not in ignore:
+        near = nearest(label, list(table.columns))
+        offer = f"Did you mean {option('--label', near)}? " if near is not None else ""
+        raise DataError(
+            f"{table.source} has no column {label!r}, so no label would be left out. It has: "
+            f"{names_text(list(table.columns))}. {offer}If these rows have no label: {option('--ignore', label)}"
+        )
     unknown = [name for name in (*categorical, *ignore) if name not in table.columns and name != label]
     if unknown:
         raise DataError(
@@ -71,18 +83,34 @@ def _by_mean(along: NDArray[np.float64], codes: NDArray[np.int64], n_categories:
     return sorted(range(n_categories), key=means.__getitem__)
 
 
+def _refuse_unlike_categories(table: Table, name: str) -> None:
+    """Refuses texts of which every one would be told, though they are numbers, dates or as good as names of rows."""
+    known = Counter(each for each in known_texts(table, name, MISSING_VALUES) if each is not None)
+    dates = looks_like_dates(table, name, known)
+    if not dates:
+        refuse_disguised(table, name, known)
+    if dates or (known.total() >= FEW and len(known) >= NEARLY * known.total()):
+        what = "has dates" if dates else f"has {len(known):,} different values in {known.total():,} rows, as names do"
+        raise DataError(
+            f"{table.source}: column {name!r} {what}, and every one would be told. Leave it out: "
+            f"{option('--ignore', name)} If it is a category and may be told: {option('--categorical', name)}"
+        )
+
+
 def _described(table: Table, name: str, category: bool, bins: int) -> KnownColumn:
     keys = keys_of(table.columns[name], MISSING_VALUES)
     present = [key for key in keys if key is not None]
     missing = 1 - len(present) / len(keys)
     if not present:
-        raise DataError(f"{table.source}: column {name!r} has no value. Leave it out with --ignore {name}.")
+        raise DataError(f"{table.source}: column {name!r} has no value. Leave it out: {option('--ignore', name)}")
     if category or any(as_number(key) is None for key in present):
+        if not category:
+            _refuse_unlike_categories(table, name)
         categories = sorted(set(present))
         if len(categories) > MAX_CATEGORIES:
             raise DataError(
                 f"{table.source}: column {name!r} has {len(categories):,} different values, more than the "
-                f"{MAX_CATEGORIES:,} a category may have. Leave it out with --ignore {name}."
+                f"{MAX_CATEGORIES:,} a category may have. Leave it out: {option('--ignore', name)}"
             )
         return KnownColumn(name=name, categories=tuple(categories), missing=missing)
     numbers = numbers_of(table, name, MISSING_VALUES)

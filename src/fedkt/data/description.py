@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from fedkt.data.agreed_column import MAX_CATEGORIES, Name, Value
+from fedkt.data.dates import DAY_ZERO
 from fedkt.data.schema import Schema
 from fedkt.data.table import Table
-from fedkt.data.values import as_key, keys_of, names_text, numbers_of
+from fedkt.data.values import as_key, dates_of, keys_of, names_text, numbers_of
 from fedkt.errors import DataError
 
 MAX_KNOWN_COLUMNS = 2_000
@@ -32,6 +34,8 @@ GAPS = 0.05
 """The share of missing values, where all that is known is that there are some."""
 MISSING_VALUES: tuple[str, ...] = tuple(Schema.model_fields["missing_values"].default)
 
+FIRST_DAY, LAST_DAY = (day.toordinal() - DAY_ZERO.toordinal() for day in (date.min, date.max))
+"""The days that have a date, counted from 1970-01-01."""
 LARGEST = 1e100
 """No number of a range is larger, so that what lies between two of them is finite."""
 
@@ -59,6 +63,8 @@ class KnownColumn(BaseModel):
     """Where a number's bins begin and end, ascending. The same edge twice is a bin of that value alone."""
     whole: bool = False
     """Whether the numbers are whole."""
+    date: bool = False
+    """Whether they are days since 1970-01-01, which files have as dates."""
     shares: tuple[Share, ...] | None = Field(default=None, max_length=MAX_CATEGORIES, fail_fast=True)
     """How often each category or bin occurs; None for all alike."""
     missing: Annotated[FiniteFloat, Field(ge=0, lt=1)] = 0.0
@@ -93,6 +99,8 @@ class KnownColumn(BaseModel):
             raise ValueError(f"{what}: edges are at least two numbers, ascending")
         if len({as_key(each) for each in self.categories}) != len(self.categories):
             raise ValueError(f"{what}: two categories are the same")
+        if self.date and not (self.edges and self.edges[0] >= FIRST_DAY and self.edges[-1] <= LAST_DAY):
+            raise ValueError(f"{what}: dates have a range of days, within the years 1 to 9999")
         if self.shares is not None:
             if len(self.shares) != self.n_values:
                 raise ValueError(f"{what} has {self.n_values} categories or bins, but {len(self.shares)} shares")
@@ -124,7 +132,7 @@ class KnownColumn(BaseModel):
             keys = keys_of(table.columns[self.name], MISSING_VALUES)
             other = self.n_values
             return np.array([other if key is None else places.get(key, other) for key in keys], dtype=np.int64)
-        numbers = numbers_of(table, self.name, MISSING_VALUES)
+        numbers = (dates_of if self.date else numbers_of)(table, self.name, MISSING_VALUES)
         edges = np.array(self.edges)
         found = np.searchsorted(edges, numbers, side="right") - 1
         inside = np.clip(found, 0, len(edges) - 1)
@@ -139,9 +147,14 @@ class KnownColumn(BaseModel):
             return [*map([*self.categories, ""].__getitem__, codes.tolist())]
         edges = np.append(np.array(self.edges), self.edges[-1])
         drawn = edges[codes] + rng.random(len(codes)) * (edges[np.minimum(codes + 1, len(edges) - 1)] - edges[codes])
-        drawn = np.rint(drawn) if self.whole else drawn
-        spelt = (str(int(each)) if self.whole else f"{each:.6g}" for each in drawn.tolist())
+        spelt = map(self._spelt, drawn.tolist())
         return ["" if code == self.n_values else text for code, text in zip(codes.tolist(), spelt, strict=True)]
+
+    def _spelt(self, number: float) -> str:
+        """A number as a file has it."""
+        if self.date:
+            return date.fromordinal(DAY_ZERO.toordinal() + round(number)).isoformat()
+        return str(round(number)) if self.whole else f"{number:.6g}"
 
 
 class Description(BaseModel):
@@ -182,7 +195,10 @@ class Description(BaseModel):
     @property
     def digest(self) -> str:
         """Tells these names and bins from others, whatever the shares."""
-        bins = [(each.name, each.categories, each.edges, each.missing > 0) for each in self.columns]
+        bins = [
+            (each.name, each.categories, each.edges, each.missing > 0, *(("date",) if each.date else ()))
+            for each in self.columns
+        ]
         return hashlib.sha256(json.dumps([self.label, bins]).encode()).hexdigest()
 
     def codes(self, table: Table) -> NDArray[np.int64]:
@@ -200,7 +216,7 @@ def description_from(values: Mapping[str, Any], source: str) -> Description:
     """The description that these values are, or that a plan's agreed columns give; every refusal names the place."""
     try:
         if "schema" in values:
-            return of_schema(Schema.model_validate(values["schema"]))
+            return of_schema(Schema.model_validate(values["schema"]), source)
         return Description.model_validate({name: value for name, value in values.items() if name != "format"})
     except ValidationError as reason:
         raise DataError(f"{source}: {fault_words(reason)}") from reason
@@ -217,10 +233,16 @@ def fault_words(reason: ValidationError) -> str:
     return f"{'; '.join(faults[:5])}."
 
 
-def of_schema(schema: Schema) -> Description:
+def of_schema(schema: Schema, source: str) -> Description:
     """What a plan's columns know: of a number mean and scale, of a category its values, nothing of how often."""
     from scipy.special import ndtr
 
+    text = [each.name for each in schema.columns if each.kind == "text"]
+    if text:
+        raise DataError(
+            f"{source}: rows are not made of words, which is all that it knows of {names_text(text)}. Copy the plan to "
+            "schema.toml, take such columns out of its [schema], and use that."
+        )
     borders = np.linspace(-REACH, REACH, 31)
     shares = np.diff(ndtr(borders))
     columns = [
@@ -230,6 +252,7 @@ def of_schema(schema: Schema) -> Description:
             name=each.name,
             edges=tuple((each.mean + each.scale * borders).tolist()),
             shares=tuple((shares / shares.sum()).tolist()),
+            date=each.date,
         )
         for each in schema.columns
     ]

@@ -12,6 +12,7 @@ import numpy as np
 from fedkt.data.copula import Copula, fit_copula, known_copula
 from fedkt.data.describing import describe
 from fedkt.data.description import Description
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.marginals import layout_of, scores_of, tell
 from fedkt.data.table import Table
 from fedkt.data.values import plural
@@ -80,9 +81,11 @@ def from_marginals(paths: Sequence[Path]) -> Source:
     return Source(pooled_copula(told), words, files, tuple(cautions))
 
 
-def from_consented(path: Path, label: str, categorical: Collection[str], ignore: Collection[str]) -> Source:
+def from_consented(
+    path: Path, label: str, categorical: Collection[str], ignore: Collection[str], *, form: Format = PLAIN
+) -> Source:
     """Of rows whose owners agreed to it: shares of each column, and correlations, without noise."""
-    table = read_rows(path, label)
+    table = read_rows(path, label, form=form)
     if table.n_rows < FEWEST:
         raise DataError(f"{path} has {plural(table.n_rows, 'row')}; rows are made of at least {FEWEST}.")
     known = describe(table, label=label, categorical=categorical, ignore=ignore, bins=FINE)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.data.description import Description, description_from
+from fedkt.data.format import PLAIN, Format
 from fedkt.data.images import image_shape
 from fedkt.data.table import Table, names_its_label, read_table
 from fedkt.errors import DataError, PlanError
@@ -48,12 +49,12 @@ def read_description(path: Path) -> Description:
     return description_from(read_toml(path, "description of columns"), str(path))
 
 
-def read_rows(path: Path, label: str, columns: Sequence[str] = ()) -> Table:
+def read_rows(path: Path, label: str, columns: Sequence[str] = (), *, form: Format = PLAIN) -> Table:
     """The rows of a table, in which the label is known as such; a LIBSVM file has all of these columns."""
     indices = [int(name[1:]) for name in columns if re.fullmatch(r"f[1-9][0-9]{0,6}", name)]
     # A file that does not name its label would pass it on as a column.
     own = None if names_its_label(path) else label
-    table = read_table(path, label=own, least_features=max(indices, default=0))
+    table = read_table(path, label=own, least_features=max(indices, default=0), form=form)
     if image_shape([name for name in table.columns if name != label]) is not None:
         raise DataError(f"{path} has pixels of images. Rows are made of tables; use images that are public.")
     return table

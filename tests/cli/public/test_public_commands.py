@@ -149,11 +149,14 @@ def test_nothing_is_spent_where_the_file_could_not_be_written(folder):
         (("new", "--schema", "schema.toml", "--from", "north.csv"), "got 2 of them"),
         (("new", "--from", "north.csv"), "Say which column is the label"),
         (("new", "--schema", "schema.toml", "--label", "ill"), "go with --from"),
+        (("new", "--schema", "schema.toml", "--decimal", ","), "is said of the rows that --from names"),
         (("new", "--schema", "schema.toml", "-o", "public.parquet"), "--output ends in .csv"),
         (("new", "--schema", "north.csv"), "is not TOML"),
         (("new", "--schema", "schema.toml", "-o", "north.csv"), "north.csv is there already"),
         (("marginals", "north.csv", "--schema", "schema.toml", "--name", "n", "--ledger", "x"), "have no price"),
         (("marginals", "north.csv", "--schema", "schema.toml", "--name", "n", "--epsilon", "0"), "above zero"),
+        (("schema", "north.csv", "--label", "Ill", "-o", "o.toml"), "Did you mean --label ill?"),
+        (("new", "--from", "north.csv", "--label", "nope"), "has no column 'nope', so no label would be left out"),
         (("schema", "north.csv", "--label", "ill", "--ignore", "x", "-o", "o.toml"), "has no column 'x'"),
     ],
 )
@@ -162,6 +165,25 @@ def test_a_choice_that_cannot_work_is_refused_in_words_and_writes_nothing(folder
     done = run(*words, cwd=folder, code=1)
     assert told in done.stderr
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_file_that_is_written_in_another_way_is_read_as_its_party_says(folder):
+    """Weights of 50.5, 51.5 … in halves with decimal commas, one of them not known."""
+    weights = [f"{50 + number},5" for number in range(60)]
+    (folder / "comma.csv").write_text("\n".join(["weight;ill", *(f"{each};yes" for each in weights), "-;no", ""]))
+    written = ("--decimal", ",", "--missing-value", "-")
+    told = run("schema", "comma.csv", "--label", "ill", "-o", "own.toml", cwd=folder, code=1).stderr
+    assert "comma.csv, line 2: '50,5' in column 'weight' is not a number" in told
+    assert "--decimal ," in told
+    run("schema", "comma.csv", "--label", "ill", "-o", "own.toml", *written, cwd=folder)
+    edges = tomllib.loads((folder / "own.toml").read_text())["columns"][0]["edges"]
+    assert (edges[0], edges[-1]) == (50.5, 109.5)
+    run("new", "--from", "comma.csv", "--label", "ill", *written, cwd=folder)
+    assert all(50.5 <= float(each["weight"] or 60) <= 109.5 for each in table(folder / "public.csv"))
+    words = ("marginals", "comma.csv", "--schema", "own.toml", "--name", "comma", "--epsilon", "1")
+    assert "--decimal ," in run(*words, cwd=folder, code=1).stderr
+    assert not (folder / "comma.csv.ledger").exists()
+    run(*words, *written, cwd=folder)
 
 
 def test_a_file_of_another_form_names_its_column(folder):

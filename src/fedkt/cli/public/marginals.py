@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.panels import with_groups
 from fedkt.cli.public.schema import Force
 from fedkt.errors import ConfigurationError
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from fedkt.live.marginals import Told
 
 
+@with_groups
 def tell_marginals(
     data: Annotated[Path, typer.Argument(help="The party's own file; it stays where it is.", metavar="DATA")],
     schema: Annotated[Path, typer.Option(help="The columns and bins that everybody agreed on: schema.toml.")],
@@ -41,6 +44,8 @@ def tell_marginals(
     ] = None,
     force: Force = False,
     as_json: options.Json = False,
+    *,
+    written: FileOptions,
 ) -> None:
     """Count a party's rows by column and bin, and how columns go together, for `fedkt public new --marginals`.
 
@@ -51,6 +56,8 @@ def tell_marginals(
       fedkt public marginals north.csv --schema schema.toml --name north --epsilon .5 --alone --most-epsilon 2
 
       fedkt public marginals north.csv --schema schema.toml --name north -o exact.toml
+
+      fedkt public marginals north.csv --schema schema.toml --name north --epsilon 1 --decimal , --missing-value -
     """
     from fedkt.cli.public.target import check_free
     from fedkt.live.marginals import check_told, tell_exactly, tell_with_noise, write_marginals
@@ -63,7 +70,7 @@ def tell_marginals(
         raise ConfigurationError("Exact counts have no price and no ledger. Leave --ledger and --most-epsilon out.")
     description = read_description(schema)
     check_told(description, name, label)
-    table = read_rows(data, description.label, [each.name for each in description.columns])
+    table = read_rows(data, description.label, [each.name for each in description.columns], form=written.format())
     if epsilon is None:
         told = tell_exactly(table, description, name, paired=not alone)
     else:

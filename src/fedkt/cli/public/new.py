@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
 from fedkt.cli.panels import DATA, OUTPUT, with_groups
 from fedkt.cli.public.schema import Force
 from fedkt.errors import ConfigurationError
@@ -53,7 +54,7 @@ class RowsOutput:
 
 
 @with_groups
-def new_rows(sources: SourceOptions, target: RowsOutput) -> None:
+def new_rows(sources: SourceOptions, target: RowsOutput, written: FileOptions) -> None:
     """Make public rows without labels, and beside them a file that says how they were made.
 
     [bold]Examples[/bold]
@@ -72,7 +73,7 @@ def new_rows(sources: SourceOptions, target: RowsOutput) -> None:
     if target.output.suffix.lower() != ".csv":
         raise ConfigurationError(f"Rows are written as CSV, so --output ends in .csv; got {target.output}.")
     check_free(target.output, origin_path(target.output), force=target.force)
-    source = source_of(sources)
+    source = source_of(sources, written)
     made = write_rows(source, target.output, n_rows=target.rows, seed=target.seed)
     if target.as_json:
         print_json({"output": str(target.output), "origin": str(origin_path(target.output)), **made})
@@ -89,8 +90,9 @@ def new_rows(sources: SourceOptions, target: RowsOutput) -> None:
         warn(caution)
 
 
-def source_of(options_: SourceOptions) -> Source:
+def source_of(options_: SourceOptions, written: FileOptions) -> Source:
     """What rows are made of, of the one way that was chosen."""
+    from fedkt.data.format import PLAIN
     from fedkt.live.made_rows import from_consented, from_marginals, from_schema
 
     given = [options_.schema is not None, bool(options_.marginals), options_.consented is not None]
@@ -102,6 +104,8 @@ def source_of(options_: SourceOptions) -> Source:
     own = (options_.label, options_.categorical, options_.ignore)
     if options_.consented is None and any(own):
         raise ConfigurationError("--label, --categorical and --ignore go with --from; a schema says it itself.")
+    if options_.consented is None and written.format() != PLAIN:
+        raise ConfigurationError("How a file is written is said of the rows that --from names; other files are TOML.")
     if options_.schema is not None:
         return from_schema(options_.schema)
     if options_.marginals:
@@ -109,4 +113,5 @@ def source_of(options_: SourceOptions) -> Source:
     assert options_.consented is not None
     if options_.label is None:
         raise ConfigurationError("Say which column is the label, so that it is left out: --label outcome")
-    return from_consented(options_.consented, options_.label, options_.categorical or (), options_.ignore or ())
+    own_columns = (options_.categorical or (), options_.ignore or ())
+    return from_consented(options_.consented, options_.label, *own_columns, form=written.format())

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from fedkt.cli import options
+from fedkt.cli.file_options import FileOptions
+from fedkt.cli.panels import with_groups
 
 HEAD = """What everybody knows of the columns. Read it before it leaves: it has the smallest and the largest number of
 each column, and every category. A range can also be written as low, high and bins; shares say how often each bin or
@@ -22,6 +24,7 @@ Ignore = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A colu
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")]
 
 
+@with_groups
 def new_schema(
     file: Annotated[Path, typer.Argument(help="Rows that may be described.", metavar="FILE")],
     label: Label,
@@ -32,6 +35,8 @@ def new_schema(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")] = Path("schema.toml"),
     force: Force = False,
     as_json: options.Json = False,
+    *,
+    written: FileOptions,
 ) -> None:
     """Describe the columns of an older release, an extract or consented rows: ranges, bins and categories.
 
@@ -40,6 +45,8 @@ def new_schema(
       fedkt public schema release-2019.csv --label outcome --shares
 
       fedkt public schema consented.csv --label outcome --categorical ward --ignore patient --bins 5
+
+      fedkt public schema release.csv --label outcome --decimal , --missing-value -
     """
     from fedkt.cli.output import print_json, stdout
     from fedkt.cli.public.target import check_free
@@ -48,7 +55,7 @@ def new_schema(
     from fedkt.system.files import write_atomically
 
     check_free(output, force=force)
-    table = read_rows(file, label)
+    table = read_rows(file, label, form=written.format())
     found = describe(table, label=label, categorical=categorical or (), ignore=ignore or (), bins=bins)
     found = found.with_shares(table) if shares else found.bins
     write_atomically(output, write_description(found, HEAD.splitlines()))

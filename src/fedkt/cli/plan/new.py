@@ -38,7 +38,9 @@ class ColumnOptions:
     panel: ClassVar[str] = DATA
     public: Annotated[Path, typer.Option(help="The public rows: a file everybody gets; labels in it are not used.")]
     label: Annotated[str | None, typer.Option(help="The column to predict, as the parties' files call it.")] = None
-    classes: Annotated[str | None, typer.Option(help="The labels that may occur, e.g. yes,no")] = None
+    classes: Annotated[
+        str | None, typer.Option(help="The labels that may occur, e.g. yes,no or '\"yes, certainly\",no'")
+    ] = None
     categorical: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A column of numbers that are categories; any number of times."),

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fedkt.data.agreed_column import MAX_CATEGORIES
 from fedkt.data.description import MISSING_VALUES, USUAL_BINS, Description, KnownColumn, fault_words
-from fedkt.data.notation import as_number
+from fedkt.data.notation import as_number, option
 from fedkt.data.table import Table
 from fedkt.data.values import keys_of, names_text, numbers_of
 from fedkt.errors import DataError
@@ -76,13 +76,13 @@ def _described(table: Table, name: str, category: bool, bins: int) -> KnownColum
     present = [key for key in keys if key is not None]
     missing = 1 - len(present) / len(keys)
     if not present:
-        raise DataError(f"{table.source}: column {name!r} has no value. Leave it out with --ignore {name}.")
+        raise DataError(f"{table.source}: column {name!r} has no value. Leave it out with {option('--ignore', name)}")
     if category or any(as_number(key) is None for key in present):
         categories = sorted(set(present))
         if len(categories) > MAX_CATEGORIES:
             raise DataError(
                 f"{table.source}: column {name!r} has {len(categories):,} different values, more than the "
-                f"{MAX_CATEGORIES:,} a category may have. Leave it out with --ignore {name}."
+                f"{MAX_CATEGORIES:,} a category may have. Leave it out with {option('--ignore', name)}"
             )
         return KnownColumn(name=name, categories=tuple(categories), missing=missing)
     numbers = numbers_of(table, name, MISSING_VALUES)

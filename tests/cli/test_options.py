@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shlex
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -17,13 +18,17 @@ from fedkt import FedKTClassifier
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.voting import VOTINGS
 from fedkt.cli import app
+from fedkt.cli.fitting import pairs_of, values_by_column
 from fedkt.cli.groups import FormerNoiseOptions, PrivacyOptions
+from fedkt.cli.options import names, shares
 from fedkt.cli.panels import DATA, FILE, MODEL, Verb, values_of, with_groups
 from fedkt.cli.runs import algorithms_with, noise_choice
 from fedkt.data import DATASETS
+from fedkt.data.nearest import map_offer
 from fedkt.data.partition import PARTITIONERS
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import MODELS
+from fedkt.plan import read_plan
 from fedkt.privacy import NOISES
 from live_federation import build, new_plan
 
@@ -243,3 +248,46 @@ def test_predictions_are_not_written_over_what_is_read_nor_under_the_name_of_ano
         with pytest.raises(ConfigurationError, match="under another's name"):
             check_output(tmp_path / output, tmp_path / "rows.csv", kind=".csv")
     check_output(tmp_path / "new.csv", tmp_path / "rows.csv", kind=".csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("yes,no", ("yes", "no")),
+        (" yes , no ,", ("yes", "no")),
+        ("a\n,b", ("a", "b")),
+        ('"yes, certainly",no', ("yes, certainly", "no")),
+        ('no, "yes, certainly"', ("no", "yes, certainly")),
+        ('nein "x",ja', ('nein "x"', "ja")),
+        ('"say ""x""",ja', ('say "x"', "ja")),
+        ('5" pipe,6" pipe', ('5" pipe', '6" pipe')),
+    ],
+)
+def test_a_part_of_a_list_may_have_a_comma_in_double_quotes(text, parts):
+    assert names(text) == parts
+
+
+def test_quotes_that_do_not_end_are_refused_in_words():
+    with pytest.raises(ConfigurationError, match="double quotes do not end"):
+        names('"yes,no')
+
+
+def test_shares_of_classes_may_have_commas_in_their_names():
+    assert shares('"yes, certainly"=0.3,no=0.7') == (("yes, certainly", 0.3), ("no", 0.7))
+
+
+def test_an_option_that_a_message_offers_means_what_the_message_says():
+    pairs = {'nein "x"': "nein", "да, конечно": "ja", '"so"': "ja", "it's": "nein", '"a", b': "nein"}
+    for option in ("--label-map", "--value-map sex"):
+        flag, typed = shlex.split(map_offer(option, pairs))
+        assert flag == option.split()[0]
+        assert pairs_of([typed.removeprefix("sex:")], flag, "") == pairs
+    assert values_by_column([typed]) == {"sex": pairs}
+
+
+def test_a_plan_and_its_files_may_have_classes_with_commas(tmp_path):
+    (tmp_path / "public.csv").write_text("age\n" + "\n".join(map(str, range(20, 60))) + "\n")
+    arguments = ["--label", "ill", "--classes", '"yes, certainly",no', "--party", "north", "--party", "south"]
+    run = fedkt("plan", "new", "--public", tmp_path / "public.csv", *arguments, "-o", tmp_path / "plan.toml")
+    assert run.returncode == 0, run.stderr
+    assert read_plan(tmp_path / "plan.toml").classes == ("yes, certainly", "no")

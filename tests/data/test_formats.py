@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fedkt.data import bounds, packed
 from fedkt.data.dates import DateFault, days_of
 from fedkt.data.format import PLAIN, Format
-from fedkt.data.notation import plain_number
+from fedkt.data.notation import plain_number, remedy_for
 from fedkt.data.rewriting import plain_csv
 from fedkt.data.schema import Schema, fit_schema
 from fedkt.data.table import READERS, read_table
@@ -44,10 +44,23 @@ from fedkt.errors import ConfigurationError, DataError
         ("", ",", None),
         ("12 mg", ",", None),
         ("31.12.2023", ",", None),
+        # No grouped number begins with 0.
+        ("0,721", ".", None),
+        ("0.721", ",", None),
+        ("0 721", ",", None),
+        ("-0,721", ",", "-0.721"),
+        ("0,5", ",", "0.5"),
+        ("007,5", ",", "007.5"),
+        ("10,721", ".", "10721"),
     ],
 )
 def test_a_number_in_either_notation_is_the_plain_one(text, decimal, plain):
     assert plain_number(text, decimal) == plain
+
+
+def test_of_a_number_that_begins_with_0_its_comma_can_only_be_the_decimal_sign():
+    assert remedy_for("0,721", "dose") == "If its comma is the decimal sign: --decimal ,"
+    assert remedy_for("1,721", "dose").endswith("If it groups thousands: --decimal .")
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))

@@ -74,8 +74,8 @@ def test_columns_that_name_rows_are_told_of_with_what_to_do(tmp_path):
         f"{line},{f'person {place}' if place else 'name'},{place or 'number'}" for place, line in enumerate(people(300))
     ]
     said = " ".join(load_own(own(table(tmp_path, lines)), seed=0).notes)
-    assert "--ignore name." in said
-    assert "--ignore number." in said
+    assert "leave it out with --ignore name" in said
+    assert "leave it out with --ignore number" in said
     assert "--ignore age" not in said
 
 

@@ -1,11 +1,13 @@
 """Values that hardly mean what was agreed on are doubted; others are not."""
 
+import shlex
+
 import numpy as np
 import pytest
 
 from fedkt.data.columns import Table, texts
 from fedkt.data.plausible import doubts, row_names
-from fedkt.data.schema import fit_schema
+from fedkt.data.schema import Schema, fit_schema
 
 RNG = np.random.default_rng(3)
 KILOGRAMS = RNG.normal(70, 15, size=200)
@@ -53,6 +55,16 @@ def test_other_codes_for_the_categories_are_doubted_with_the_option_that_maps_th
     assert "M=male" in words
     assert "F=female" in words
     assert "--accept sex" in words
+
+
+def test_an_option_that_names_a_column_can_be_pasted_into_a_shell():
+    schema = Schema.model_validate(
+        {"label": "ill", "columns": [{"name": "Patient's sex", "kind": "category", "categories": ["male", "female"]}]}
+    )
+    codes = Table({"Patient's sex": texts("MF" * 20)}, "ward.csv", np.arange(40))
+    (doubt,) = doubts(schema, codes)
+    words = shlex.split(doubt.remedy.partition("these: ")[2].replace(" If they are meant as they are:", ""))
+    assert words == ["--value-map", "Patient's sex:M=male,F=female", "--accept", "Patient's sex"]
 
 
 def test_some_unseen_categories_are_no_doubt():

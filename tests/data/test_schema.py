@@ -156,6 +156,16 @@ def test_a_value_that_does_not_fit_is_refused_with_column_line_and_file(columns,
     assert "ward.csv" in str(caught.value)
 
 
+def test_a_word_for_yes_or_no_among_numbers_is_1_or_0_whatever_the_other_rows_say():
+    schema = fit_schema(table(dose=[0.0, 1.0, 5.0]), label="ill", scale=False, missing="allow")
+    for others in (["yes"], ["0", "1"], ["12.5"], ["?"]):
+        found = schema.encode(table(dose=np.array([*others, "nein", "True"], dtype=object)))
+        assert found[-2:, 0].tolist() == [0, 1]
+    for text in ("n", "none", "maybe"):
+        with pytest.raises(DataError, match=f"{text!r} in column 'dose' is not a number"):
+            schema.encode(table(dose=np.array(["yes", text, "no"], dtype=object)))
+
+
 def test_an_unseen_category_is_refused_where_that_was_agreed():
     schema = fit_schema(PUBLIC, label="ill", unseen="refuse")
     with pytest.raises(DataError, match=r"ward\.csv, line 2: 'c' in column 'ward' is not one of .* 'a', 'b'"):

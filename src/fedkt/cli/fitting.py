@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from fedkt.cli import options
 from fedkt.cli.panels import FITTING
 from fedkt.errors import ConfigurationError
 
@@ -82,9 +83,9 @@ def renames(texts: list[str]) -> dict[str, str]:
 
 
 def pairs_of(texts: list[str], option: str, example: str) -> dict[str, str]:
-    """THEIRS=OURS,… as a dictionary."""
+    """THEIRS=OURS,… as a dictionary; a pair with a comma in it stands in double quotes."""
     found: dict[str, str] = {}
-    for part in (part for text in texts for part in text.split(",")):
+    for part in (part for text in texts for part in options.split(text)):
         theirs, _, ours = part.rpartition("=")
         add_pair(found, theirs.strip(), ours.strip(), part, option, example)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 import sys
 from contextlib import suppress
@@ -91,7 +92,21 @@ def this_command() -> str:
 
 def names(text: str | None) -> tuple[str, ...]:
     """The parts of a comma-separated list."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    return tuple(part.strip() for part in split(text or "") if part.strip())
+
+
+def split(text: str) -> list[str]:
+    """What stands between commas; a part with a comma of its own stands in double quotes, as in a CSV file."""
+    if '"' not in text:
+        return text.split(",")
+    lines = iter([text, ""])
+    try:
+        parts = next(csv.reader(lines, skipinitialspace=True))
+    except csv.Error as reason:
+        raise ConfigurationError(f"{text[:80]!r} cannot be split at its commas: {reason}.") from None
+    if next(lines, None) is None:
+        raise ConfigurationError(f"{text[:80]!r} has a part whose double quotes do not end. Close them.")
+    return parts
 
 
 def shares(text: str | None) -> tuple[tuple[str, float], ...] | None:

@@ -21,7 +21,7 @@ from pydantic import (
 
 from fedkt.data.columns import Table, printable
 from fedkt.data.disguises import looks_like_dates, refuse_disguised
-from fedkt.data.notation import as_number
+from fedkt.data.notation import as_number, option
 from fedkt.data.pixels import Image
 from fedkt.data.truth import FALSE_TRUE, are_truths, truth_of
 from fedkt.data.values import as_key, dates_of, keys_of, known_texts, names_text, numbers_of, others, value_text
@@ -202,7 +202,7 @@ def fit_column(
         raise DataError(
             f"{public.source}: column {name!r}{hint} has {len(categories):,} different values, more than the "
             f"{MAX_CATEGORIES:,} a category may have. Ignore the column, correct it if it should hold numbers, or say "
-            f"that it holds texts of many words: --text {name} (text={[name]!r} in Python)."
+            f"that it holds texts of many words: {option('--text', name)} (text={[name]!r} in Python)."
         )
     return Column(name=name, kind="category", missing=allowed, categories=tuple(categories))
 

@@ -63,5 +63,10 @@ def rename_offer(absent: Sequence[str], theirs: Sequence[str]) -> str:
 def map_offer(option: str, pairs: Mapping[str, str]) -> str:
     """An option that maps values, as it is typed: --label-map 1=yes,0=no."""
     before, _, column = option.partition(" ")
-    values = ",".join(f"{theirs}={agreed}" for theirs, agreed in list(pairs.items())[:MOST_OFFERS])
+    values = ",".join(quoted(f"{theirs}={agreed}") for theirs, agreed in list(pairs.items())[:MOST_OFFERS])
     return f"{before} {shlex.quote(f'{column}:{values}' if column else values)}"
+
+
+def quoted(part: str) -> str:
+    """A part of a list as it is typed: in double quotes where it has a comma, or would be taken for quoted."""
+    return '"' + part.replace('"', '""') + '"' if "," in part or part.startswith('"') else part

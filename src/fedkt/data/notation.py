@@ -20,7 +20,7 @@ MINUS = "−"
 
 def _pattern(decimal: str, group: str) -> re.Pattern[str]:
     signs = f"[{re.escape(group)}{_SPACES}]"
-    whole = rf"(?:[0-9]{{1,3}}(?P<sign>{signs})[0-9]{{3}}(?:(?P=sign)[0-9]{{3}})*|[0-9]+)"
+    whole = rf"(?:[1-9][0-9]{{0,2}}(?P<sign>{signs})[0-9]{{3}}(?:(?P=sign)[0-9]{{3}})*|[0-9]+)"
     decimals = rf"(?:{re.escape(decimal)}[0-9]*)?"
     return re.compile(rf"[+\-{MINUS}]?(?:{whole}{decimals}|{re.escape(decimal)}[0-9]+)(?:[eE][+-]?[0-9]+)?")
 

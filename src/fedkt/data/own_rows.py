@@ -13,7 +13,7 @@ from fedkt.data.aside import set_aside
 from fedkt.data.dataset import Dataset, Split
 from fedkt.data.format import PLAIN, Format
 from fedkt.data.images import image_shape, where_labels_lie
-from fedkt.data.notation import as_number
+from fedkt.data.notation import as_number, option
 from fedkt.data.own import OwnFile, OwnTable
 from fedkt.data.plausible import row_names, row_texts
 from fedkt.data.schema import Schema, fit_schema
@@ -112,14 +112,14 @@ def fit_columns(own: OwnTable, public: Table) -> Schema:
 def check_columns(own: OwnTable, table: Table, public: Table) -> None:
     """Refuse names of columns that the table does not have; what is left out may stand in the public rows alone."""
     party = [] if own.party_column is None else [own.party_column]
-    for option, names, known in (
+    for choice, names, known in (
         ("party", party, table.columns),
         ("ignored", own.ignore, {**table.columns, **public.columns}),
     ):
         absent = [name for name in names if name not in known]
         if absent:
             raise DataError(
-                f"{table.source} has no {option} column {names_text(absent)}. It has: "
+                f"{table.source} has no {choice} column {names_text(absent)}. It has: "
                 f"{names_text(list(table.columns))}."
             )
 
@@ -194,7 +194,7 @@ def notes_of(schema: Schema, parties: Table, public: Table, rows: Split, keys: l
     names = (*row_names(schema, public), *row_texts(schema, public.n_rows)) if of_table else ()
     numbered = (
         f"Nearly every public row has a value of its own in {name!r}. If it names rows, persons or days, nothing "
-        f"can be learned from it: leave it out with --ignore {name}."
+        f"can be learned from it: leave it out with {option('--ignore', name)}"
         for name in names
     )
     return (*schema.unseen_notes(parties), *numbered, *(unlearned if untested else ()))

@@ -95,8 +95,8 @@ def category_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None
         column.name,
         f"{table.source}: {none} of {n_here:,} values of {column.name!r} ({names_text(usual)}"
         f"{', …' * (len(unseen) > len(usual))}) is among the agreed categories {names_text(column.categories, SHOWN)}.",
-        f"If they are other words for these: {map_offer(f'--value-map {column.name}', example)}. If they are meant as "
-        f"they are: --accept {column.name}.",
+        f"If they are other words for these: {map_offer(f'--value-map {column.name}', example)} If they are meant as "
+        f"they are: {option('--accept', column.name)}",
     )
 
 
@@ -135,7 +135,7 @@ def number_doubt(column: Column, table: Table, schema: Schema) -> Doubt | None:
         f"{table.source}: the numbers in {column.name!r} lie far from the public rows': half of them between {low:.4g} "
         f"and {high:.4g}, agreed was a mean of {column.mean:.4g} with a spread of {column.scale:.4g}.",
         "Is it another unit, or another column? Give it in the plan's unit, or rename the right one. If it is meant as "
-        f"it is: --accept {column.name}.",
+        f"it is: {option('--accept', column.name)}",
     )
 
 

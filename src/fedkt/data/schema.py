@@ -7,7 +7,6 @@ is plain data (JSON, TOML) and lives in the plan. `encode` makes a party's table
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -103,7 +102,7 @@ class Schema(BaseModel):
         left = [name for name in unused if name not in explained]
         if len(left) != 1 or partners([self.label], left):
             return rename_offer([self.label], left)
-        return f" If it is {left[0]!r}: --rename {shlex.quote(f'{left[0]}={self.label}')}."
+        return f" If it is {left[0]!r}: {option('--rename', left[0], self.label)}"
 
     def require_columns(self, table: Table) -> None:
         """Refuse a table that lacks agreed columns."""
@@ -207,10 +206,10 @@ def label_offer(unknown: NDArray[Any], classes: Sequence[str | int]) -> str:
     """How labels that are no agreed classes would be called as agreed; the class stays open where none is like them."""
     found = list(dict.fromkeys(as_key(each) for each in unknown.tolist()))[: len(classes)]
     near = {label: nearest(label, [str(each) for each in classes]) for label in found}
-    option = map_offer("--label-map", {label: agreed or "CLASS" for label, agreed in near.items()})
+    offer = map_offer("--label-map", {label: agreed or "CLASS" for label, agreed in near.items()})
     if any(near.values()):
-        return f" Did you mean {option}?"
-    return f" If the file has names of its own for the classes, say which is which: {option}."
+        return f" Did you mean {offer}?"
+    return f" If the file has names of its own for the classes, say which is which: {offer}"
 
 
 def fit_schema(

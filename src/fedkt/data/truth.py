@@ -21,17 +21,13 @@ def are_truths(texts: Collection[str]) -> bool:
     return {truth_of(each) for each in texts} == {"true", "false"} and not set(texts) <= {"0", "1"}
 
 
-def truths_as_numbers(texts: Sequence[str], numbers: Sequence[float | None]) -> list[float | None] | None:
-    """1 and 0 for a column of nothing but words for yes and no and those two; None for any other.
+def truth_number(text: str) -> float | None:
+    """1 or 0 for a word that means yes or no, None for anything else; a value is read by itself, not by its column.
 
     One letter is no word here: n may stand for what is not known.
     """
-    words = {
-        text: truth_of(text) if len(text) > 1 else None for text, n in zip(texts, numbers, strict=True) if n is None
-    }
-    if None in words.values() or any(n not in (0, 1) for n in numbers if n is not None and n == n):
-        return None
-    return [float(words[text] == "true") if n is None else n for text, n in zip(texts, numbers, strict=True)]
+    truth = truth_of(text) if len(text) > 1 else None
+    return None if truth is None else float(truth == "true")
 
 
 def truth_places(classes: Sequence[str | int]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from fedkt.data.columns import Table
 from fedkt.data.dates import DateFault, days_of
 from fedkt.data.nearest import nearest
 from fedkt.data.notation import as_number, option, remedy_for
-from fedkt.data.truth import truths_as_numbers
+from fedkt.data.truth import truth_number
 from fedkt.errors import DataError
 
 MOST_FOOTER = 3
@@ -58,7 +58,10 @@ def keys_of(values: NDArray[Any], missing_values: Collection[str]) -> list[str |
 
 
 def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArray[np.float64]:
-    """A column as numbers, NaN where it is missing; text and infinities are refused with their line."""
+    """A column as numbers, NaN where it is missing, 1 and 0 for words that mean yes and no.
+
+    Other text and infinities are refused with their line.
+    """
     values = table.columns[name]
     if values.dtype.kind in "iufb":
         numbers = values.astype(np.float64)
@@ -66,14 +69,15 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
         unknown = frozenset(missing_values)
         texts = ["nan" if value is None else str(value).strip() for value in values.tolist()]
         candidates = [math.nan if text in unknown else as_number(text) for text in texts]
+        if None in candidates:
+            candidates = [truth_number(text) if n is None else n for text, n in zip(texts, candidates, strict=True)]
         wrong = [row for row, number in enumerate(candidates) if number is None]
-        truths = truths_as_numbers(texts, candidates) if wrong else None
-        if wrong and truths is None:
+        if wrong:
             raise DataError(
                 f"{table.at(wrong[0])}: {value_text(values, wrong[0])} in column {name!r} is not a number"
                 f"{others(wrong)}. {footer_hint(table, wrong)}{remedy_for(texts[wrong[0]], name)}"
             )
-        numbers = np.array(truths or candidates, dtype=np.float64)
+        numbers = np.array(candidates, dtype=np.float64)
     endless = np.flatnonzero(np.isinf(numbers))
     if len(endless):
         raise DataError(

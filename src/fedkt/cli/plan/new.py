@@ -38,7 +38,9 @@ class ColumnOptions:
     panel: ClassVar[str] = DATA
     public: Annotated[Path, typer.Option(help="The public rows: a file everybody gets; labels in it are not used.")]
     label: Annotated[str | None, typer.Option(help="The column to predict, as the parties' files call it.")] = None
-    classes: Annotated[str | None, typer.Option(help="The labels that may occur, e.g. yes,no")] = None
+    classes: Annotated[
+        str | None, typer.Option(help="The labels that may occur, e.g. yes,no or '\"yes, certainly\",no'")
+    ] = None
     categorical: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A column of numbers that are categories; any number of times."),
@@ -174,6 +176,7 @@ def new_plan(
     """
     from fedkt.algorithms.voting import Consistent
     from fedkt.cli.output import stderr, stdout, warn
+    from fedkt.data.notation import option
     from fedkt.plan import make_plan, read_public_file
     from fedkt.system.files import write_atomically
 
@@ -207,13 +210,13 @@ def new_plan(
     for name in number_columns(agreed, sent):
         warn(
             f"{name!r} has another whole number in every public row. If these are numbers of rows or persons, nothing "
-            f"can be learned from them: leave it out with --ignore {name}."
+            f"can be learned from them: leave it out with {option('--ignore', name)}"
         )
     for name in identifiers(agreed):
         warn(
             f"Most public rows have a value of their own in {name!r}, all of them in the plan. If it names rows, "
-            f"persons or days, nothing can be learned from it: leave it out with --ignore {name}. If it holds texts of "
-            f"many words, say so: --text {name}."
+            f"persons or days, nothing can be learned from it: leave it out with {option('--ignore', name)} If it "
+            f"holds texts of many words, say so: {option('--text', name)}"
         )
     if columns.text and (agreed.models.default not in GOOD_AT_TEXTS or agreed.voting == Consistent.name):
         warn(

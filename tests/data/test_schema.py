@@ -126,6 +126,20 @@ def test_a_nan_label_a_missing_label_column_and_a_class_given_twice_are_refused(
         schema.labels(table(ill=["1"]), (1, "1.0"))
 
 
+def test_missing_labels_are_called_missing_and_no_option_is_offered_for_them():
+    schema = fit_schema(PUBLIC, label="ill")
+    with pytest.raises(DataError) as refused:
+        schema.labels(table(ill=["?", "krank", "gesund", ""]), ("yes", "no"))
+    said = str(refused.value)
+    assert "line 3" in said.partition(":")[0]
+    assert "the label 'krank' in column 'ill' is not one of the agreed classes 'yes', 'no' (and 1 more row)" in said
+    assert (
+        "say which is which: --label-map krank=CLASS,gesund=CLASS Besides, 2 labels are missing: fill them in" in said
+    )
+    with pytest.raises(DataError, match=r"1 label is missing: fill it in or leave the row out\.$"):
+        schema.labels(table(ill=["yes", "NA", "no"]), ("yes", "no"))
+
+
 def test_absent_columns_are_all_named_with_the_file():
     with pytest.raises(DataError, match=r"ward\.csv lacks the agreed columns 'age', 'ward'\. It has: 'ill'"):
         fit_schema(PUBLIC, label="ill").encode(table(ill=["no"]))

@@ -199,7 +199,7 @@ class Schema(BaseModel):
         notes: list[str] = []
         for column in self.columns:
             if column.kind == "category" and column.name in table.columns:
-                agreed = {as_key(each) for each in column.categories}
+                agreed = {column.spelling(each) for each in column.categories}
                 keys = column.keys(table, self.missing_values)
                 unseen = [key for key in keys if key is not None and key not in agreed]
                 examples = tuple(dict.fromkeys(unseen))[:MAX_EXAMPLES]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fedkt.data.schema import Column, Schema, fit_schema
 from fedkt.data.table import Table
-from fedkt.data.values import as_key
+from fedkt.data.values import as_key, identities_of
 from fedkt.errors import ConfigurationError, DataError
 
 
@@ -109,6 +109,33 @@ def test_labels_are_matched_by_value():
     assert schema.labels(table(ill=[" yes", "no"]), ("no", "yes")).tolist() == [1, 0]
 
 
+def test_text_with_accents_is_the_same_however_they_are_stored():
+    composed, decomposed = "m\u00e4nnlich", "ma\u0308nnlich"
+    for agreed, own in ((composed, decomposed), (decomposed, composed)):
+        column = {"name": "sex", "kind": "category", "categories": [agreed, "weiblich"]}
+        schema = Schema.model_validate({"label": "ill", "columns": [column]})
+        rows = table(sex=[own, "weiblich"], ill=[own, agreed])
+        assert schema.encode(rows).tolist() == [[1, 0], [0, 1]]
+        assert schema.unseen_notes(rows) == ()
+        assert schema.labels(rows, (agreed, "weiblich")).tolist() == [0, 0]
+        assert schema.model_dump()["columns"][0]["categories"] == (agreed, "weiblich")
+    public = table("public.csv", sex=[composed, decomposed, "weiblich"])
+    assert fit_schema(public, label="ill").columns[0].categories == (composed, "weiblich")
+
+
+def test_a_plan_that_tells_the_two_ways_of_storing_accents_apart_reads_files_as_before():
+    both = ["m\u00e4nnlich", "ma\u0308nnlich"]
+    schema = Schema.model_validate(
+        {"label": "ill", "columns": [{"name": "sex", "kind": "category", "categories": both}]}
+    )
+    assert schema.encode(table(sex=both)).tolist() == [[1, 0], [0, 1]]
+
+
+def test_identities_are_spelt_as_they_were():
+    decomposed = "Ju\u0308rgen"
+    assert identities_of(table(name=[decomposed]), "name") == [decomposed]
+
+
 @pytest.mark.parametrize("values", [["yes", "maybe"], ["yes", ""], ["yes", None]])
 def test_a_label_outside_the_agreed_classes_is_refused_with_its_line(values):
     schema = fit_schema(PUBLIC, label="ill")
@@ -124,6 +151,20 @@ def test_a_nan_label_a_missing_label_column_and_a_class_given_twice_are_refused(
         schema.labels(table(age=["1"]), (0, 1))
     with pytest.raises(ConfigurationError, match="same class twice"):
         schema.labels(table(ill=["1"]), (1, "1.0"))
+
+
+def test_missing_labels_are_called_missing_and_no_option_is_offered_for_them():
+    schema = fit_schema(PUBLIC, label="ill")
+    with pytest.raises(DataError) as refused:
+        schema.labels(table(ill=["?", "krank", "gesund", ""]), ("yes", "no"))
+    said = str(refused.value)
+    assert "line 3" in said.partition(":")[0]
+    assert "the label 'krank' in column 'ill' is not one of the agreed classes 'yes', 'no' (and 1 more row)" in said
+    assert (
+        "say which is which: --label-map krank=CLASS,gesund=CLASS Besides, 2 labels are missing: fill them in" in said
+    )
+    with pytest.raises(DataError, match=r"1 label is missing: fill it in or leave the row out\.$"):
+        schema.labels(table(ill=["yes", "NA", "no"]), ("yes", "no"))
 
 
 def test_absent_columns_are_all_named_with_the_file():

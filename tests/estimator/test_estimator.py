@@ -316,3 +316,17 @@ def test_a_useless_classifier_is_called_so_first_by_its_report():
     assert "always naming" in report.notes[0]
     with pytest.raises(DataError, match="'maybe', which is not among the classes"):
         model.evaluate(X[TEST][:2], ["maybe", "0"])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([0.0, 1.0, np.nan, 1.0]),
+        np.array(["a", "b", None, "b"], dtype=object),
+        np.array(["a", "b", float("nan"), "b"], dtype=object),
+    ],
+)
+@pytest.mark.parametrize("declared", [None, ["a", "b"]])
+def test_missing_labels_are_refused_in_words(labels, declared):
+    with pytest.raises(DataError, match=r"1 label is missing, in row 2 \(counted from 0\)\. Fill them in or leave"):
+        FedKTClassifier(class_labels=declared).fit(np.arange(8.0).reshape(4, 2), labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,7 +24,17 @@ from fedkt.data.disguises import looks_like_dates, refuse_disguised
 from fedkt.data.notation import as_number, option
 from fedkt.data.pixels import Image
 from fedkt.data.truth import FALSE_TRUE, are_truths, truth_of
-from fedkt.data.values import as_key, dates_of, keys_of, known_texts, names_text, numbers_of, others, value_text
+from fedkt.data.values import (
+    as_key,
+    dates_of,
+    keys_of,
+    known_texts,
+    names_text,
+    numbers_of,
+    others,
+    spelling_of,
+    value_text,
+)
 from fedkt.data.words import LONGEST_TERM, MOST_TERMS, encode_words, fit_words
 from fedkt.errors import DataError
 
@@ -75,7 +85,7 @@ class Column(BaseModel):
     def _checked(self) -> Column:
         if (self.kind == "category") != bool(self.categories):
             raise ValueError(f"column {self.name!r}: a category has categories, a {self.kind} has none")
-        if len({as_key(each) for each in self.categories}) != len(self.categories):
+        if len(set(map(self.spelling, self.categories))) != len(self.categories):
             raise ValueError(f"column {self.name!r}: two categories are the same")
         if (self.kind == "text") != bool(self.terms) or len(self.terms) != len(self.weights):
             raise ValueError(f"column {self.name!r}: a text has terms and a weight for each, a {self.kind} has none")
@@ -94,9 +104,15 @@ class Column(BaseModel):
         later = ("date", "boolean", "terms", "weights")
         return {name: value for name, value in values.items() if value or name not in later}
 
+    @property
+    def spelling(self) -> Callable[[Any], str]:
+        """How categories are spelt to be compared; plans of earlier versions may tell ä from an a with dots."""
+        composed = len(set(map(as_key, self.categories)))
+        return as_key if composed == len(set(map(spelling_of, self.categories))) else spelling_of
+
     def keys(self, table: Table, missing_values: Sequence[str]) -> list[str | None]:
         """The table's values as the categories are spelt, None where they are missing."""
-        keys = keys_of(table.columns[self.name], missing_values)
+        keys = keys_of(table.columns[self.name], missing_values, self.spelling)
         return [None if key is None else truth_of(key) or key for key in keys] if self.boolean else keys
 
     def numbers(self, table: Table, missing_values: Sequence[str]) -> NDArray[np.float64]:
@@ -140,7 +156,7 @@ class Column(BaseModel):
                     f"{others(large)}."
                 )
         else:
-            places = {as_key(each): place for place, each in enumerate(self.categories)}
+            places = {self.spelling(each): place for place, each in enumerate(self.categories)}
             keys = self.keys(table, missing_values)
             unknown = np.array([key is None for key in keys], dtype=bool)
             codes = np.array([-1 if key is None else places.get(key, -1) for key in keys], dtype=np.int64)

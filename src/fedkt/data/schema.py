@@ -24,7 +24,16 @@ from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
 from fedkt.data.notation import option
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
 from fedkt.data.truth import truth_of, truth_places
-from fedkt.data.values import MISSING_VALUES, as_key, footer_hint, known_texts, names_text, others, value_text
+from fedkt.data.values import (
+    MISSING_VALUES,
+    as_key,
+    footer_hint,
+    keys_of,
+    known_texts,
+    names_text,
+    others,
+    value_text,
+)
 from fedkt.data.words import MOST_TERMS, USUAL_TERMS, words_of
 from fedkt.errors import ConfigurationError, DataError
 
@@ -146,12 +155,28 @@ class Schema(BaseModel):
         codes = np.array([places.get(key, truths.get(truth_of(key) or "", -1)) for key in keys], dtype=np.int64)
         wrong = np.flatnonzero(codes < 0)
         if len(wrong):
-            raise DataError(
-                f"{table.at(wrong[0])}: the label {value_text(values, wrong[0])} in column {self.label!r} is not "
-                f"one of the agreed classes {names_text(classes)}{others(wrong)}. "
-                f"{footer_hint(table, wrong)}Correct it or leave the row out.{label_offer(values[wrong], classes)}"
-            )
+            raise DataError(self._label_fault(table, wrong, classes))
         return codes
+
+    def _label_fault(self, table: Table, wrong: NDArray[np.int64], classes: Sequence[str | int]) -> str:
+        """What is wrong with the labels of these rows: missing, or no agreed classes."""
+        values = table.columns[self.label]
+        absent = np.array([key is None for key in keys_of(values[wrong], ("", *self.missing_values))], dtype=bool)
+        count, strange = int(absent.sum()), wrong[~absent]
+        first = wrong[0] if count == len(wrong) else strange[0]
+        said = (
+            f"{table.at(first)}: the label {value_text(values, first)} in column {self.label!r} is not "
+            f"one of the agreed classes {names_text(classes)}{others(strange)}. {footer_hint(table, wrong)}"
+        )
+        if len(strange):
+            said += (
+                f"Correct it or leave the row out.{label_offer(values[strange], classes)}{' Besides, ' * (count > 0)}"
+            )
+        if count == 1:
+            said += "1 label is missing: fill it in or leave the row out."
+        elif count:
+            said += f"{count:,} labels are missing: fill them in or leave the rows out."
+        return said
 
     def check_dates_decided(self, table: Table) -> None:
         """Refuses dates with slashes: what comes first other rows would say, and one row could turn them all."""
@@ -174,7 +199,7 @@ class Schema(BaseModel):
         notes: list[str] = []
         for column in self.columns:
             if column.kind == "category" and column.name in table.columns:
-                agreed = {as_key(each) for each in column.categories}
+                agreed = {column.spelling(each) for each in column.categories}
                 keys = column.keys(table, self.missing_values)
                 unseen = [key for key in keys if key is not None and key not in agreed]
                 examples = tuple(dict.fromkeys(unseen))[:MAX_EXAMPLES]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Collection, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,13 @@ MISSING_VALUES = ("", "?", "NA", "N/A", "nan", "NaN", "null")
 
 
 def as_key(value: Any) -> str:
-    """One spelling for values that mean the same: 1, 1.0, "1", "01" and " 1.0 " are all "1"; other text is stripped."""
+    """One spelling for values that mean the same: as by `spelling_of`, and ä is one sign, not an a with dots."""
+    text = spelling_of(value)
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def spelling_of(value: Any) -> str:
+    """One spelling for numbers that are the same: 1, 1.0, "1", "01" and " 1.0 " are all "1"; other text is stripped."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, int | np.integer):
@@ -40,8 +47,10 @@ def as_key(value: Any) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(float(number))
 
 
-def keys_of(values: NDArray[Any], missing_values: Collection[str]) -> list[str | None]:
-    """The spelling of every value as by `as_key`, None where it is missing."""
+def keys_of(
+    values: NDArray[Any], missing_values: Collection[str], spelling: Callable[[Any], str] = as_key
+) -> list[str | None]:
+    """The spelling of every value, None where it is missing."""
     spellings: dict[Any, str | None] = {}
     keys: list[str | None] = []
     for value in values.tolist():
@@ -52,7 +61,7 @@ def keys_of(values: NDArray[Any], missing_values: Collection[str]) -> list[str |
         place = (type(value), value)
         if place not in spellings:
             text = str(value).strip()
-            spellings[place] = None if text in missing_values or as_number(text) != as_number(text) else as_key(value)
+            spellings[place] = None if text in missing_values or as_number(text) != as_number(text) else spelling(value)
         keys.append(spellings[place])
     return keys
 
@@ -149,7 +158,8 @@ def value_text(values: NDArray[Any], row: int | np.integer[Any]) -> str:
 def identities_of(table: Table, column: str | None) -> list[str] | None:
     """What tells each row from all others: the named column, else what the format says; None where nothing does.
 
-    Spelt as `as_key` does: one missing number must not turn every 1 into 1.0.
+    Spelt as `spelling_of` does, and no more alike: which subset a record is in must stay as it was. One missing number
+    must not turn every 1 into 1.0.
     """
     if column is not None and column not in table.columns:
         near = nearest(column, list(table.columns))
@@ -158,4 +168,4 @@ def identities_of(table: Table, column: str | None) -> list[str] | None:
             f"{table.source} has no column {column!r} of identities. It has: {names_text(list(table.columns))}.{offer}"
         )
     values = table.ids if column is None else table.columns[column]
-    return None if values is None else [as_key(each) for each in values.tolist()]
+    return None if values is None else [spelling_of(each) for each in values.tolist()]

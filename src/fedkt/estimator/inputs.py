@@ -25,6 +25,7 @@ def class_codes(X: Any, y: ArrayLike, class_labels: ArrayLike | None) -> tuple[N
         raise DataError("requires y to be passed, but the target y is None")
     labels = column_or_1d(y, warn=True)
     check_consistent_length(X, labels)
+    check_no_missing_labels(np.asarray(labels))
     check_classification_targets(labels)
     labels = np.asarray(labels)
     if class_labels is None:
@@ -40,6 +41,23 @@ def class_codes(X: Any, y: ArrayLike, class_labels: ArrayLike | None) -> tuple[N
     if unknown:
         raise DataError(f"y holds the label {unknown[0]!r}, which is not among the classes {declared.tolist()}.")
     return declared, places.astype(np.int64)
+
+
+def check_no_missing_labels(labels: NDArray[Any]) -> None:
+    """Refuse labels that are None, NaN, NaT or pandas' NA: what a row is nobody would know."""
+    if labels.dtype.kind in "fmMc":
+        rows = np.flatnonzero(labels != labels)
+    elif labels.dtype.kind == "O":
+        rows = np.flatnonzero([is_no_name(each) for each in labels.tolist()])
+    else:
+        return
+    if len(rows):
+        what = "1 label is" if len(rows) == 1 else f"{len(rows):,} labels are"
+        where = f"in row {rows[0]}" if len(rows) == 1 else f"the first in row {rows[0]}"
+        raise DataError(
+            f"Input y contains NaN or None: {what} missing, {where} (counted from 0). "
+            "Fill them in or leave the rows out."
+        )
 
 
 def estimator_of(model: Any) -> Any:
@@ -91,7 +109,7 @@ def check_owner_count(parties: Any, n_rows: int) -> None:
 
 
 def is_no_name(value: Any) -> bool:
-    """Whether a name is None, NaN, NaT or pandas' NA."""
+    """Whether a name or a label is None, NaN, NaT or pandas' NA."""
     if value is None:
         return True
     same = value == value

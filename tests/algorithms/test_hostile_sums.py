@@ -164,6 +164,8 @@ def test_a_noise_without_a_level_is_refused_and_not_left_out():
     for voting in ("auto", None, "moments"):
         with pytest.raises(ConfigurationError, match="Level L0 adds no noise"):
             FedKTClassifier(noise=GaussianSums(7.5), voting=voting).fit(X[:50], Y[:50])
+    with pytest.raises(ConfigurationError, match="whatever is compared has a price"):
+        FedKTClassifier(noise=GaussianSums(7.5), voting="auto", level="L2").fit(X[:50], Y[:50])
 
 
 def test_public_images_that_are_all_alike_are_refused_in_words():

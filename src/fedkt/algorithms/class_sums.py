@@ -126,13 +126,14 @@ def broken_bound(sums: ClassSums) -> str:
         return "the first row of its Gram matrix is not its sum over the classes"
     if not n * (1 - SLACK) <= np.trace(gram) <= 2 * n * (1 + SLACK):
         return "the trace of its Gram matrix does not lie between its rows and twice as many"
-    if n and float(np.linalg.eigvalsh(gram)[0]) < LEAST_EIGENVALUE * n:
-        return "its Gram matrix is not positive semidefinite"
     held = sums.counts > 0
     means = moments[:, held] / np.sqrt(sums.counts[held])
-    if n and float(np.linalg.eigvalsh(gram - means @ means.T)[0]) < LEAST_EIGENVALUE * n:
-        return "its Gram matrix has no room for the means of its classes"
-    return ""
+    # Where there is room for the means, G is positive semidefinite: it is the rest and they together.
+    if not n or float(np.linalg.eigvalsh(gram - means @ means.T)[0]) >= LEAST_EIGENVALUE * n:
+        return ""
+    if float(np.linalg.eigvalsh(gram)[0]) < LEAST_EIGENVALUE * n:
+        return "its Gram matrix is not positive semidefinite"
+    return "its Gram matrix has no room for the means of its classes"
 
 
 def noisy_fault(sums: ClassSums, sigma: float) -> str:

@@ -44,7 +44,7 @@ from fedkt.models.features.whitened import whitened_map
 from fedkt.pooling import Matrix
 from fedkt.privacy import Noise, Price, Release, price_together
 from fedkt.privacy.calibrate import smallest_noise
-from fedkt.privacy.ledger import require_level
+from fedkt.privacy.ledger import check_level, require_level
 from fedkt.privacy.price import sums_release
 from fedkt.privacy.sums import GaussianSums
 from fedkt.system.parallel import Progress, progress_counter
@@ -101,8 +101,8 @@ class Moments(Algorithm):
     def check(self) -> None:
         """Refuse settings that cannot work, before anything is summed up."""
         require_level(self.level)
-        if self.level == "L0" and self.noise is not None:
-            raise ConfigurationError(f"Level L0 adds no noise, but a noise was given ({self.noise!r}). Leave it out.")
+        if self.level == "L0":
+            check_level(self.level, self.noise)
         if self.level != "L0" and not isinstance(self.noise, GaussianSums):
             given = "" if self.noise is None else f", got {self.noise!r}"
             raise ConfigurationError(

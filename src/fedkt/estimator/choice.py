@@ -11,6 +11,7 @@ from fedkt.algorithms.party_total import shares_in_order
 from fedkt.algorithms.usual import TEXT_FAMILY, usual_algorithm
 from fedkt.errors import ConfigurationError
 from fedkt.estimator.inputs import class_weights_by_place, estimator_of
+from fedkt.privacy import check_level
 
 if TYPE_CHECKING:
     from fedkt.estimator import FedKTClassifier
@@ -37,11 +38,8 @@ def algorithm_of(
         raise ConfigurationError("class_shares would do nothing: only moments have a use for them. Leave it out.")
     families = {"teacher": teacher, "student": student, "final": final}
     if voting in (Auto.name, Auto.voting):
-        if own.noise is not None:
-            raise ConfigurationError(
-                f"Level {own.level} adds no noise, but a noise was given ({own.noise!r}). Choose level='L1' or 'L2', "
-                "or leave the noise out."
-            )
+        if own.level == "L0":
+            check_level(own.level, own.noise)
         return Auto(estimator, **families, level=own.level, copies=own.copies)
     return FedKT(
         estimator,

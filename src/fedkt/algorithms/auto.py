@@ -37,6 +37,7 @@ from fedkt.algorithms.expectation import (
 from fedkt.algorithms.fedkt import FedKT
 from fedkt.algorithms.heads import best_ridge, ridge_head
 from fedkt.algorithms.moments import SMALLEST_CLASS, Moments
+from fedkt.algorithms.received_sums import Heard
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Algorithm, Diary, Party, Server
@@ -167,8 +168,7 @@ class Auto(Algorithm):
 
     def choose_unheard(self, server: Server, bundles: Sequence[Bundle]) -> str:
         """The name of the way that is served where no party could lay rows aside."""
-        received = self.moments.hear(replace(server, diary=Diary()), [sums_alone(each) for each in bundles]).received
-        lost = share_of_others(bundles, received.classes_present())
+        lost = share_of_others(bundles, self.hear_sums(server, bundles).received.classes_present())
         better, why = self.moments.name, ""
         if lost > 0:
             better, why = self.expert.name, f", and {lost:.0%} of their rows are of classes that no sums tell of"
@@ -180,7 +180,7 @@ class Auto(Algorithm):
         numbers = [each for bundle in bundles if (each := self.numbers_of(server, bundle)) is not None]
         if not numbers:
             return None
-        heard = self.moments.hear(replace(server, diary=Diary()), [sums_alone(each) for each in bundles])
+        heard = self.hear_sums(server, bundles)
         features, received = heard.features, heard.received
         public, present = features(server.public), received.classes_present()
         sums = received.over(present, public)
@@ -194,6 +194,10 @@ class Auto(Algorithm):
         lost = share_of_others(bundles, present)
         head = (1 - lost) * head + lost * (1 + 1 / len(present))
         return Expectation(head, expected_brier(said, sums, public, slope), slope)
+
+    def hear_sums(self, server: Server, bundles: Sequence[Bundle]) -> Heard:
+        """What came of the parties' sums, of which the report has been told."""
+        return self.moments.hear(replace(server, diary=Diary()), [sums_alone(each) for each in bundles])
 
     def numbers_of(self, server: Server, bundle: Bundle) -> NDArray[np.float64] | None:
         """A party's two numbers, None where it has none; of numbers that no rows have the report tells."""

@@ -88,8 +88,6 @@ class CalibratedHead:
     offsets: Matrix
     log_loss: float
     """What it should cost on rows that it has not seen; no less than what it itself expects of public rows."""
-    hedged: bool = False
-    """Whether it was made less sure than the sums would have it, so that its log loss tells nothing."""
     strength: float = 0.0
     """Of the ridge that was found best, where one was looked for."""
 
@@ -162,15 +160,13 @@ def best_ridge(sums: Sums, widths: Sequence[int]) -> tuple[Head, float, int]:
 def solve(sums: Sums, public: Matrix, widths: Sequence[int]) -> CalibratedHead:
     """The calibrated head for these sums.
 
-    Of two classes ridge and LDA have the same direction; of more the likelier one is taken, and LDA where neither can
-    be told to be.
+    Of two classes ridge and LDA have the same direction. Of more, one-hot labels are no scores that a line should meet:
+    a class between two others is masked. Discriminants have no such fault.
     """
-    ridge, strength, width = best_ridge(sums, widths)
-    heads = [ridge]
+    head, strength, width = best_ridge(sums, widths)
     if sums.moments.shape[1] > 2:
-        heads.insert(0, lda_head(sums.first(width), strength))
-    tries = [calibrate(head, sums.first(width), public[:, :width]) for head in heads]
-    best = min(tries, key=lambda each: (each.hedged, 0.0 if each.hedged else each.log_loss))
+        head = lda_head(sums.first(width), strength)
+    best = calibrate(head, sums.first(width), public[:, :width])
     rest = np.zeros((public.shape[1] - width, best.weights.shape[1]))
     return replace(best, weights=np.vstack([best.weights, rest]), strength=strength)
 
@@ -207,13 +203,12 @@ def calibrate(head: Head, sums: Sums, public: Matrix, weights: Matrix | None = N
     start = np.concatenate([[1.0], start])
     value, found = _least(loss, start, bounds)
     expected = entropy(found[0] * scaled + found[1:], tilt)
-    hedged = expected < np.sqrt(doubt)
     while expected < np.sqrt(doubt) and found[0] > FLATTEST:
         bounds[0] = (FLATTEST, max(FLATTER * float(found[0]), FLATTEST))
         value, found = _least(loss, np.concatenate([[bounds[0][1]], start[1:]]), bounds)
         expected = entropy(found[0] * scaled + found[1:], tilt)
     slope, offsets = float(found[0]) / unit, found[1:] - found[1:].mean()
-    return CalibratedHead(head.name, head.weights * slope, offsets, max(value, expected), hedged)
+    return CalibratedHead(head.name, head.weights * slope, offsets, max(value, expected))
 
 
 def entropy(logits: Matrix, weights: Matrix) -> float:

@@ -20,8 +20,8 @@ from fedkt.models.features.feature_map import FeatureMap
 from fedkt.models.features.received import ReceivedMap, received_map
 from fedkt.plan.parts import Part
 
-MAX_GRAPH_BYTES = 12 * 2**20
-"""Unpacked; the largest map of images has a little over three million."""
+MAX_GRAPH_BYTES = 24 * 2**20
+"""Unpacked; the map of colour images has a little under sixteen million."""
 MAX_GRAPH_TEXT = 14 * 2**20
 """Letters of the packed graph: the rest of a plan needs room as well."""
 MAX_WIDTH = 2_048

@@ -13,7 +13,7 @@ MUTATION_READY := $(MUTATION)/.ready
 MUTANTS ?= 25
 SEED ?= 1
 ROOMS ?=
-EXTRAS := $(addprefix --extra ,boosting images report parquet excel docs dev)
+EXTRAS := $(addprefix --extra ,boosting images report parquet excel fast cluster docs dev)
 
 .PHONY: venv demo test lint docs bench fuzz mutants lock audit release clean help
 

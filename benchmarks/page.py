@@ -23,13 +23,12 @@ from paper.markdown import markdown, replace_between
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "benchmarks.md"
 PICTURE = PAGE.with_name("benchmarks-growth.svg")
-FILES = ("adult", "cod-rna", "mnist", "svhn")
 GROWTH = RESULTS / "growth.json"
 
 
 def parts() -> dict[str, str]:
     """The generated parts of the page, by marker."""
-    kept = [read(RESULTS / f"{name}.json") for name in FILES if (RESULTS / f"{name}.json").exists()]
+    kept = [each for each in map(read, sorted(RESULTS.glob("*.json"))) if each.get("benchmarks")]
     cases = [case for each in kept for case in each["benchmarks"]]
     played = [f"- {runs_in_words(case)}." for case in cases]
     grown = read(GROWTH)

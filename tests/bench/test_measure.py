@@ -75,13 +75,26 @@ def test_the_command_prints_one_object_and_writes_the_same_to_a_file(monkeypatch
     monkeypatch.setattr(measure, "in_a_child", answered)
     words = ("bench", "digits-consistent", "--repeats", "2", "--results", str(tmp_path / "kept.json"))
     left = fedkt(*words, "--json")
-    assert played == ["prepare", "fedkt", "plain", "fedkt", "plain", "versions"]
+    assert played == ["versions", "prepare", "fedkt", "plain", "fedkt", "plain"]
     found = json.loads(left.stdout)
     assert [case["name"] for case in found["benchmarks"]] == ["digits-consistent"]
     assert json.loads((tmp_path / "kept.json").read_text()) == found
     shown = fedkt(*words)
     assert "1.00" in shown.stdout
     assert "5 parties, 10 private and 5 public rows" in shown.stdout
+
+
+def test_what_was_measured_is_kept_when_a_later_case_fails(monkeypatch, tmp_path):
+    def answered(place, way, *options):
+        if "digits-expert" in options:
+            raise ConfigurationError("no such luck")
+        return {"setting": {}, "versions": {}} if way in ("prepare", "versions") else run(1.0)
+
+    monkeypatch.setattr(measure, "in_a_child", answered)
+    kept = tmp_path / "kept.json"
+    left = fedkt("bench", "digits-consistent", "digits-expert", "--results", str(kept))
+    assert (left.returncode, "no such luck" in left.stderr) == (1, True)
+    assert [case["name"] for case in json.loads(kept.read_text())["benchmarks"]] == ["digits-consistent"]
 
 
 def test_a_process_of_its_own_says_what_it_took(tmp_path):

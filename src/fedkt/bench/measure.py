@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fedkt.bench.cases import GROWTH, Case, cases_of
+from fedkt.bench.cases import CASES, GROWTH, Case, cases_of
 from fedkt.bench.growth import AXES, growth_along
 from fedkt.errors import ConfigurationError
 from fedkt.system.parallel import Progress
@@ -36,26 +36,33 @@ def measure_all(
     data_dir: Path | None = None,
     progress: Progress | None = None,
     on_start: Callable[[str], None] | None = None,
+    keep: Callable[[dict[str, Any]], None] | None = None,
     command: str = "",
 ) -> dict[str, Any]:
-    """The figures of every case that is named, of growth where it is, and of the machine they were measured on."""
+    """The figures of every case that is named, of growth where it is, and of the machine they were measured on.
+
+    `keep` is given them after each case: a run of an hour that is stopped has not been for nothing.
+    """
     cases = cases_of([name for name in names if name != GROWTH])
     if parties is not None and not cases:
         raise ConfigurationError("--parties is for datasets: growth has numbers of parties of its own. Leave it out.")
     if model is not None and GROWTH not in names:
         raise ConfigurationError("--model is for growth: a dataset is measured with its own family. Leave it out.")
-    here, found, grown = machine(), [], []
-    for case in cases:
+    here = {**machine(), "versions": in_a_child("", "versions")["versions"]}
+    found: dict[str, Any] = {"command": command, "benchmarks": [], "growth": [], "machine": here}
+    own = chosen(seed=seed, parties=parties, data_dir=data_dir)
+    for name in (*(case.name for case in cases), *({GROWTH} & set(names))):
         if on_start is not None:
-            on_start(case.name)
-        options = chosen(seed=seed, parties=parties, data_dir=data_dir)
-        found.append(measure_case(case, repeats or usual_repeats(case), options, progress))
-    if GROWTH in names:
-        if on_start is not None:
-            on_start(GROWTH)
-        grown = measure_growth(chosen(seed=seed, model=model, repeats=repeats or REPEATS), progress)
-    here |= {"load_after": load_average(), "versions": in_a_child("", "versions")["versions"]}
-    return {"command": command, "benchmarks": found, "growth": grown, "machine": here}
+            on_start(name)
+        if name == GROWTH:
+            found["growth"] = measure_growth(chosen(seed=seed, model=model, repeats=repeats or REPEATS), progress)
+        else:
+            case = CASES[name]
+            found["benchmarks"].append(measure_case(case, repeats or usual_repeats(case), own, progress))
+        here["load_after"] = load_average()
+        if keep is not None:
+            keep(found)
+    return found
 
 
 def usual_repeats(case: Case) -> int:

@@ -33,7 +33,7 @@ def bench(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Decides split, parties and training.")] = 0,
     data_dir: options.DataDir = None,
     results: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the figures to this file, as JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Also write the figures to this file, after every case.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -52,9 +52,15 @@ def bench(
 
       fedkt bench mnist --json
     """
+    import json
+
     from fedkt.bench.measure import measure_all
     from fedkt.cli.output import print_json, progress_bar
     from fedkt.system.files import write_atomically
+
+    def keep(found: dict[str, Any]) -> None:
+        if results is not None:
+            write_atomically(results, (json.dumps(found, indent=1) + "\n").encode())
 
     with progress_bar("bench", quiet=as_json) as bar:
         found = measure_all(
@@ -66,12 +72,9 @@ def bench(
             data_dir=data_dir,
             progress=bar,
             on_start=bar.rename,
+            keep=keep,
             command=options.this_command(),
         )
-    if results is not None:
-        import json
-
-        write_atomically(results, (json.dumps(found, indent=1) + "\n").encode())
     if as_json:
         print_json(found)
     else:

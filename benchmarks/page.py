@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ def parts() -> dict[str, str]:
     """The generated parts of the page, by marker."""
     kept = [each for each in map(read, sorted(RESULTS.glob("*.json"))) if each.get("benchmarks")]
     cases = [case for each in kept for case in each["benchmarks"]]
+    twice = [name for name, times in Counter(case["name"] for case in cases).items() if times > 1]
+    if twice:
+        raise SystemExit(f"{', '.join(twice)}: measured in two files of {RESULTS}. Remove the older one.")
     played = [f"- {runs_in_words(case)}." for case in cases]
     grown = read(GROWTH)
     return {

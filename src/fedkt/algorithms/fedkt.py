@@ -34,6 +34,7 @@ from fedkt.models.ensemble import fit_to_rows, is_neural
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
+from fedkt.system.stages import stage
 from fedkt.votes import Labels
 
 QUERY_STREAM = 0xFED
@@ -249,22 +250,24 @@ class FedKT(Algorithm):
         self.check()
         # At L0 and L2 the students are asked about every public row.
         queries = self.query_rows(count_rows(server.public)) if self.level == "L1" else None
-        with one_thread():
+        with one_thread(), stage("asking"):
             return ask_students(self.voting, server, bundles, queries)
 
     def train_final(self, server: Server, answers: StudentAnswers) -> Bundle:
         """The final model, from what the students have said."""
         with one_thread():
             released = len(server.ledger.releases)
-            labelled = self.voting.label(self, server, answers)
+            with stage("vote"):
+                labelled = self.voting.label(self, server, answers)
             if self.level == "L1" and len(server.ledger.releases) == released:
                 raise self.voting.noise_lost("L1")
             server.diary.vote.labels = [(labelled.queries, labelled.labels)]
             note_absent_classes(server, labelled.labels)
-            if self.soft_final:
-                model = final_lesson(self, server, labelled).fit()
-            else:
-                model = fit_by_labels(self, server, labelled)
+            with stage("final model"):
+                if self.soft_final:
+                    model = final_lesson(self, server, labelled).fit()
+                else:
+                    model = fit_by_labels(self, server, labelled)
             return Bundle("server", server.classes, (model,))
 
     def final_model(self, server: Server) -> Any:

@@ -48,6 +48,7 @@ from fedkt.privacy.ledger import check_level, require_level
 from fedkt.privacy.price import sums_release
 from fedkt.privacy.sums import GaussianSums
 from fedkt.system.parallel import Progress, progress_counter
+from fedkt.system.stages import stage
 from fedkt.votes import Labels
 
 MAP_SEED = 0xFEA7
@@ -179,8 +180,9 @@ class Moments(Algorithm):
         maps: dict[int, Features] = {}
         done, sent = progress_counter(progress, len(parties)), []
         for party in parties:
-            features = maps.get(id(party.public)) or maps.setdefault(id(party.public), self.feature_map(party))
-            sent.append(self.message(party, features))
+            with stage("sums"):
+                features = maps.get(id(party.public)) or maps.setdefault(id(party.public), self.feature_map(party))
+                sent.append(self.message(party, features))
             done(1)
         return sent
 
@@ -224,7 +226,10 @@ class Moments(Algorithm):
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model: the head of all sums, or a model that has learned what it says."""
-        return self.train_final(server, self.hear(server, bundles))
+        with stage("asking"):
+            heard = self.hear(server, bundles)
+        with stage("final model"):
+            return self.train_final(server, heard)
 
     def hear(self, server: Server, bundles: Sequence[Bundle]) -> Heard:
         """The sums that may be some rows'; who sent others is named and left out.

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,16 +13,13 @@ SCRIPT = """
 import json, os, signal, sys
 from pathlib import Path
 from fedkt.algorithms import kept_students
-from fedkt.lab import series  # whatever a child needs is loaded before
 from fedkt.system.cache import Cache
-sys.path.insert(0, {support!r})
 from command_line import fedkt
 
-log, moments, words = Path("trained"), json.loads(sys.argv[1]), sys.argv[2:]
 learn, write = kept_students.learn_all, Cache.write
 
 
-def start(moment):
+def start(words, moment, folder):
     count = 0
 
     def train(*given, **options):
@@ -29,72 +27,78 @@ def start(moment):
         count += 1
         if count == moment:
             os.kill(os.getpid(), signal.SIGKILL)
-        with log.open("a") as file:
+        with (folder / "trained").open("a") as file:
             file.write(".")
         return learn(*given, **options)
 
     def keep(*given):
-        if count == -(moment or 0):
+        if moment is not None and count == -moment:
             os.kill(os.getpid(), signal.SIGKILL)
         write(*given)
 
     kept_students.learn_all, Cache.write = train, keep
-    return fedkt(*words)
+    folder.mkdir(exist_ok=True)
+    return fedkt(*words, cwd=folder)
 
 
-for moment in moments:
-    child = os.fork()
-    if not child:
-        start(moment)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL, moment
-done = start(None)
-assert done.returncode == 0, done.stderr
-print(done.stdout)
+def to_the_end(words, moments, folder):
+    for moment in moments:
+        child = os.fork()
+        if not child:
+            start(words, moment, folder)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL, moment
+    done = start(words, None, folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), len((folder / "trained").read_text())
+
+
+cases = json.loads(sys.argv[1])
+print(json.dumps({name: to_the_end(*case, Path(name).absolute()) for name, case in cases.items()}))
 """
-COMMON = ("digits", "--model", "tree", "--parties", "3", "--subsets", "2", "--json")
-COMPARED = ("compare", *COMMON, "--algorithms", "fedkt,fedkt-expert,solo", "--seeds", "1")
+COMMON = ["digits", "--model", "tree", "--parties", "3", "--subsets", "2", "--json"]
+SIMULATED = ["simulate", *COMMON, "--algorithm", "fedkt"]
+COMPARED = ["compare", *COMMON, "--algorithms", "fedkt,fedkt-expert,solo", "--seeds", "1"]
+CASES = {
+    "simulated": (SIMULATED, []),
+    "simulated, killed": ([*SIMULATED, "--cache", "students"], [2, -2, 4]),
+    "compared": (COMPARED, []),
+    "compared, killed": ([*COMPARED, "--results", "runs.jsonl"], [3, 6, -1]),
+}
+"""Commands, and the students at which they are killed: before one is trained, or, negative, before it is kept."""
 CLOCKS = ("seconds", "cpu_seconds", "command", "notes")
 
 
-def outcome(folder, moments, *words):
-    """The reports of a command that was killed at these moments, and how many students were trained in all.
-
-    A moment is a student: killed before it is trained, or, negative, before it is kept.
-    """
-    from pathlib import Path
-
-    script = SCRIPT.replace("{support!r}", repr(str(Path(__file__).parents[1] / "support")))
-    folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(moments), *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """What each command prints in the end, how many students were trained in all, and where it worked."""
+    folder = tmp_path_factory.mktemp("runs")
+    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1] / 'support')!r})\n{SCRIPT}"
+    command = [sys.executable, "-c", script, json.dumps(CASES)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    reports = found.get("runs", [found])
-    facts = [{name: value for name, value in each.items() if name not in CLOCKS} for each in reports]
-    return facts, [note for each in reports for note in each["notes"]], len((folder / "trained").read_text())
+    return {name: (*case, folder / name) for name, case in json.loads(done.stdout).items()}
 
 
-def test_a_simulation_goes_on_with_finished_students(tmp_path):
-    """Three parties with two students each: killed before the second, before the third is kept, and before the last."""
-    words = ("simulate", *COMMON, "--algorithm", "fedkt")
-    undisturbed, notes, trained = outcome(tmp_path / "plain", [], *words)
+def facts(report):
+    return {name: value for name, value in report.items() if name not in CLOCKS}
+
+
+def test_a_simulation_goes_on_with_finished_students(outcomes):
+    undisturbed, trained, _ = outcomes["simulated"]
+    # Three parties with two students each.
     assert trained == 6
-    killed, more, trained = outcome(tmp_path / "killed", [2, -2, 4], *words, "--cache", "students")
-    assert (killed, trained) == (undisturbed, 6 + 1)
-    told = [each for each in more if each not in notes]
-    assert [each.partition(" had been")[0] for each in told] == ["5 students"]
+    killed, trained, _ = outcomes["simulated, killed"]
+    # One was trained and not kept.
+    assert (facts(killed), trained) == (facts(undisturbed), 6 + 1)
+    (told,) = [each for each in killed["notes"] if each not in undisturbed["notes"]]
+    assert told.startswith("5 students had been trained by an earlier run")
 
 
-def test_a_comparison_goes_on_with_the_students_of_the_run_that_was_killed(tmp_path):
-    """Six students of the first method, three of the second; killed in the midst of either."""
-    undisturbed, _, trained = outcome(tmp_path / "plain", [], *COMPARED)
+def test_a_comparison_goes_on_with_the_students_of_the_run_that_was_killed(outcomes):
+    undisturbed, trained, _ = outcomes["compared"]
+    # Six students of the first method, three of the second.
     assert trained == 6 + 3
-    killed, _, trained = outcome(tmp_path / "killed", [3, 6, -1], *COMPARED, "--results", "runs.jsonl")
-    assert (killed, trained) == (undisturbed, 9 + 1)
-    assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == ["runs.jsonl", "trained"]
+    killed, trained, folder = outcomes["compared, killed"]
+    assert ([*map(facts, killed["runs"])], trained) == ([*map(facts, undisturbed["runs"])], 9 + 1)
+    assert sorted(path.name for path in folder.iterdir()) == ["runs.jsonl", "trained"]

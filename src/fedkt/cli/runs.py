@@ -141,23 +141,23 @@ def settings_of(
     return {name: value for name, value in values.items() if name in field_names and value is not None}
 
 
-def student_cache(output: OutputOptions, settings: Sequence[Setting]) -> Cache | None:
+def student_cache(output: OutputOptions, settings: Sequence[Setting], *, diagnostic: bool = False) -> Cache | None:
     """The cache that was asked for; refused where nothing would be kept in it."""
-    from fedkt.lab.kept import keeps_students
+    from fedkt.lab.kept import check_cache, keeps_students
     from fedkt.system.cache import Cache
 
     if output.cache is None:
         return None
-    if output.bytes_:
+    if output.bytes_ or diagnostic:
         raise ConfigurationError(
-            "--cache would do nothing with --bytes: kept is what students say, and --bytes packs the students "
-            "themselves. Leave one of them out."
+            "--cache would do nothing: kept is what students say; --bytes packs the students themselves, and "
+            "--diagnostic looks at their teachers' votes. Leave one of them out."
         )
     if not any(map(keeps_students, settings)):
         names = ", ".join(dict.fromkeys(each.algorithm for each in settings))
         raise ConfigurationError(f"--cache would do nothing: no students are kept of {names}. Leave it out.")
     cache = Cache(output.cache)
-    cache.check()
+    check_cache(cache)
     return cache
 
 

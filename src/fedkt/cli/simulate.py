@@ -75,7 +75,7 @@ def simulate(
     check_used(values, setting)
     if diagnostic:
         check_diagnostic(setting)
-    cache = student_cache(output, [setting])
+    cache = student_cache(output, [setting], diagnostic=diagnostic)
     page = options.report_path(output.report, as_json=output.as_json)
     with progress_bar(f"{setting.algorithm} on {setting.dataset}", quiet=output.as_json) as bar:
         result = run_setting(

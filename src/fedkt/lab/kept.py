@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedkt.algorithms import Auto, known_algorithm
+from fedkt.errors import ConfigurationError
 from fedkt.federation import Outcome
 from fedkt.lab.setting import Setting
 from fedkt.system.cache import Cache
@@ -23,6 +24,12 @@ def keeps_students(setting: Setting) -> bool:
     card = known_algorithm(setting.algorithm)
     own = setting.algorithm_file is None and not packages_of("fedkt.algorithms", setting.algorithm)
     return own and (card.voting is not None or card.name == Auto.name)
+
+
+def check_cache(cache: Cache) -> None:
+    """Refuse a folder that others can write into."""
+    if fault := cache.fault():
+        raise ConfigurationError(f"{fault} Pass a folder of your own as --cache, that nobody else can write into.")
 
 
 def run_cache(folder: Path | None) -> Cache | None:

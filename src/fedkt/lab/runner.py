@@ -19,7 +19,7 @@ from fedkt.data import Dataset
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
-from fedkt.lab.kept import keeps_students, with_spared
+from fedkt.lab.kept import check_cache, keeps_students, with_spared
 from fedkt.lab.rounds import Rounds
 from fedkt.lab.rows import load_split, run_notes
 from fedkt.lab.setting import Setting, packages_in
@@ -69,7 +69,7 @@ def run(
     algorithm = make_algorithm(full, data, len(parties))
     # Packing students takes the models themselves.
     if cache is not None and keeps_students(full) and not measure_bytes:
-        cache.check()
+        check_cache(cache)
         parties = [replace(party, cache=cache) for party in parties]
     private = isinstance(algorithm, FedKT | Moments) and full.level != "L0"
     promise, warnings, alarms = promise_of(

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedkt.errors import ConfigurationError
 from fedkt.system.files import read_at_most, write_atomically
 from fedkt.system.locks import if_free, once_free
 
@@ -38,18 +37,16 @@ class Cache:
     folder: Path
     most_bytes: int = MOST_BYTES
 
-    def check(self) -> None:
-        """Refuse a folder that others can write into: whoever can, decides what is found there."""
+    def fault(self) -> str:
+        """Why its folder is not to be believed, empty if it is: whoever can write there decides what is found."""
         if not self.folder.exists():
-            return
+            return ""
         if not self.folder.is_dir():
-            raise ConfigurationError(f"{self.folder} is not a folder. Pass a folder of your own as --cache.")
+            return f"{self.folder} is not a folder."
         facts = self.folder.stat()
         if hasattr(os, "getuid") and (facts.st_uid != os.getuid() or facts.st_mode & 0o022):
-            raise ConfigurationError(
-                f"Others can write into {self.folder}, so what lies there is not believed. Pass a new folder as "
-                f"--cache, or run: chmod 700 {self.folder}"
-            )
+            return f"Others can write into {self.folder}, so what lies there is not believed."
+        return ""
 
     def read(self, key: str) -> bytes | None:
         """What lies under this key, None where nothing does; it counts as used."""

@@ -28,11 +28,9 @@ LIBRARIES = ("scipy", "joblib", "numba", "llvmlite", "threadpoolctl")
 @cache
 def made_by() -> dict[str, str]:
     """What a result depends on besides its inputs: versions, the kind of machine, and fedkt's own source."""
-    from fedkt import __file__ as package
-
     # A clone is another program from one line to the next, and of one version all the while.
     source = hashlib.sha256()
-    for path in sorted(Path(package).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         source.update(hashlib.sha256(path.read_bytes()).digest())
     return versions(*LIBRARIES) | {"machine": platform.machine(), "source": source.hexdigest()}
 

@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,18 +46,22 @@ class Learned:
     recalled: bool = False
 
 
-def learn_or_recall(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> list[Model]:
-    """The student of each lesson; of one that is in the parties' cache, or comes into it, what it says."""
+def learn_or_recall(lessons: Sequence[Lesson], *, soft: bool, jobs: int, progress: Progress | None) -> list[Model]:
+    """The student of each lesson; of one that is in the parties' cache, or comes into it, what it says.
+
+    That is how sure it is where it is asked for that (`soft`), else its labels. At level L2 it is both: there votings
+    that ask for either teach their students alike.
+    """
     if not lessons or lessons[0].party.cache is None:
         return list(learn_all(lessons, jobs=jobs, progress=progress))
     # Networks in other company end with other last digits, so what is trained as one stack is kept as one.
     stacked = any(is_neural(each.roles.teacher) or is_neural(each.roles.student) for each in lessons)
     if stacked or len(lessons) == 1:
-        return join([lessons], [learn_together(lessons, jobs=jobs, progress=progress)])
+        return join([lessons], [learn_together(lessons, soft=soft, jobs=jobs, progress=progress)])
     # Each is kept as soon as it is there.
     alone = [with_own_diaries([each]) for each in lessons]
     sizes = [len(each.party.y) for each in lessons]
-    learned = list(in_parallel(learn_together, alone, jobs=jobs, sizes=sizes, progress=progress))
+    learned = list(in_parallel(partial(learn_together, soft=soft), alone, jobs=jobs, sizes=sizes, progress=progress))
     return join([[each] for each in lessons], learned)
 
 
@@ -89,13 +94,15 @@ def with_own_diaries(lessons: Sequence[Lesson]) -> list[Lesson]:
     return [replace(each, party=own[id(each.party)]) for each in lessons]
 
 
-def learn_together(lessons: Sequence[Lesson], *, jobs: int = 1, progress: Progress | None = None) -> Learned:
+def learn_together(
+    lessons: Sequence[Lesson], *, soft: bool, jobs: int = 1, progress: Progress | None = None
+) -> Learned:
     """What came of these lessons: recalled, or learned and kept."""
     cache = lessons[0].party.cache
     assert cache is not None
     lessons, damage = with_own_diaries(lessons), ""
     try:
-        key = key_of(lessons)
+        key = key_of(lessons, soft=soft)
     except Undescribed:
         return learn(lessons, jobs=jobs, progress=progress)
     try:
@@ -106,7 +113,7 @@ def learn_together(lessons: Sequence[Lesson], *, jobs: int = 1, progress: Progre
         with cache.sole_maker(key):
             # Another process may have made it meanwhile.
             found = (None if damage else recall_together(cache, key)) or keep(
-                cache, key, lessons, learn(lessons, jobs=jobs, progress=progress)
+                cache, key, lessons, learn(lessons, jobs=jobs, progress=progress), soft=soft
             )
     if damage:
         found.diaries[0].say(damage)
@@ -121,10 +128,17 @@ def learn(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) ->
     return Learned(students, [party.diary for party in parties_of(lessons)], seconds, cpu_seconds)
 
 
-def key_of(lessons: Sequence[Lesson]) -> str:
+def key_of(lessons: Sequence[Lesson], *, soft: bool) -> str:
     """The digest of all that students of these lessons follow from; nothing of what a server does later."""
     digests: dict[int, str] = {}
-    return content_digest(FORMAT, made_by(), [content_of(each, digests) for each in lessons])
+    asked = [asks(each, soft=soft) for each in lessons]
+    return content_digest(FORMAT, made_by(), asked, [content_of(each, digests) for each in lessons])
+
+
+def asks(lesson: Lesson, *, soft: bool) -> dict[str, bool]:
+    """What a student is asked for."""
+    both = lesson.release is not None
+    return {"labels": both or not soft, "probabilities": both or soft}
 
 
 def content_of(lesson: Lesson, digests: dict[int, str]) -> dict[str, Any]:
@@ -155,10 +169,12 @@ def content_of(lesson: Lesson, digests: dict[int, str]) -> dict[str, Any]:
     }
 
 
-def keep(cache: Cache, key: str, lessons: Sequence[Lesson], learned: Learned) -> Learned:
+def keep(cache: Cache, key: str, lessons: Sequence[Lesson], learned: Learned, *, soft: bool) -> Learned:
     """What students say in their places, in the cache from now on; the students where that cannot be."""
     try:
-        students = [what_is_said(lesson, model) for lesson, model in zip(lessons, learned.students, strict=True)]
+        students = [
+            what_is_said(lesson, model, soft=soft) for lesson, model in zip(lessons, learned.students, strict=True)
+        ]
     except Exception:
         # A student that cannot even be asked is the server's to report.
         return learned
@@ -170,12 +186,13 @@ def keep(cache: Cache, key: str, lessons: Sequence[Lesson], learned: Learned) ->
     return kept
 
 
-def what_is_said(lesson: Lesson, student: Any) -> RecalledModel:
+def what_is_said(lesson: Lesson, student: Any, *, soft: bool) -> RecalledModel:
     """What a student says of all that it will be asked about."""
     party = lesson.party
     tables = [party.public] if party.asked_too is None else [party.public, party.asked_too]
     n_outputs = lesson.n_outputs if isinstance(lesson, SoftLesson) else len(party.classes)
-    return recall(student, {rows_digest(rows): rows for rows in tables}, n_outputs)
+    named = {rows_digest(rows): rows for rows in tables}
+    return recall(student, named, n_outputs, **asks(lesson, soft=soft))
 
 
 def to_bytes(learned: Learned) -> bytes:
@@ -184,9 +201,10 @@ def to_bytes(learned: Learned) -> bytes:
     students = []
     for place, student in enumerate(learned.students):
         assert isinstance(student, RecalledModel)
-        students.append(list(student.answers))
+        students.append((list(student.answers), student.has_probabilities))
         for number, answer in enumerate(student.answers.values()):
-            arrays[f"labels.{place}.{number}"] = answer.labels
+            if answer.labels is not None:
+                arrays[f"labels.{place}.{number}"] = answer.labels
             if answer.probabilities is not None:
                 arrays[f"probabilities.{place}.{number}"] = answer.probabilities
     for place, diary in enumerate(learned.diaries):
@@ -219,11 +237,12 @@ def recall_together(cache: Cache, key: str) -> Learned | None:
     students = [
         RecalledModel(
             {
-                rows: Answer(arrays[f"labels.{place}.{number}"], arrays.get(f"probabilities.{place}.{number}"))
+                rows: Answer(arrays.get(f"labels.{place}.{number}"), arrays.get(f"probabilities.{place}.{number}"))
                 for number, rows in enumerate(asked)
-            }
+            },
+            has_probabilities,
         )
-        for place, asked in enumerate(facts["students"])
+        for place, (asked, has_probabilities) in enumerate(facts["students"])
     ]
     diaries = [Diary(notes=notes) for notes in facts["notes"]]
     for place, (diary, votes) in enumerate(zip(diaries, facts["votes"], strict=True)):

@@ -15,11 +15,10 @@ from fedkt.models.content import rows_digest
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model said about some rows."""
+    """What a model said about some rows; None where it was not asked."""
 
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64] | None
     probabilities: NDArray[np.float64] | None
-    """None where it only names a class."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,15 @@ class RecalledModel:
 
     answers: Mapping[str, Answer]
     """By the digest of the rows it was asked about."""
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Whether it says how probable each class is."""
-        return all(each.probabilities is not None for each in self.answers.values())
+    has_probabilities: bool
+    """Whether it can say how probable each class is."""
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The index of the agreed class it named for each row."""
-        return self._answer(X).labels
+        found = self._answer(X).labels
+        if found is None:
+            raise LookupError("a kept student was not asked for labels")
+        return found
 
     def predict_proba(self, X: Any, n_classes: int) -> NDArray[np.float64]:
         """The class probabilities it gave."""
@@ -52,12 +51,19 @@ class RecalledModel:
         return found
 
 
-def recall(model: FittedModel, tables: Mapping[str, Any], n_classes: int) -> RecalledModel:
-    """What is left of a model that was asked about each of these tables, which are named by their digests."""
-    soft = model.has_probabilities
-    return RecalledModel(
-        {
-            name: Answer(model.predict(rows), model.predict_proba(rows, n_classes) if soft else None)
-            for name, rows in tables.items()
-        }
-    )
+def recall(
+    model: FittedModel, tables: Mapping[str, Any], n_classes: int, *, labels: bool, probabilities: bool
+) -> RecalledModel:
+    """What is left of a model that was asked about each of these tables, which are named by their digests.
+
+    One that gives no probabilities is asked for labels in their place.
+    """
+    soft = probabilities and model.has_probabilities
+    answers = {
+        name: Answer(
+            model.predict(rows) if labels or not soft else None,
+            model.predict_proba(rows, n_classes) if soft else None,
+        )
+        for name, rows in tables.items()
+    }
+    return RecalledModel(answers, model.has_probabilities)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedkt.algorithms import Auto, known_algorithm
 from fedkt.errors import ConfigurationError
-from fedkt.federation import Outcome
+from fedkt.federation import Outcome, Party
 from fedkt.lab.setting import Setting
 from fedkt.system.cache import Cache
 from fedkt.system.plug_ins import packages_of
@@ -30,6 +30,14 @@ def check_cache(cache: Cache) -> None:
     """Refuse a folder that others can write into."""
     if fault := cache.fault():
         raise ConfigurationError(f"{fault} Pass a folder of your own as --cache, that nobody else can write into.")
+
+
+def with_cache(parties: list[Party], cache: Cache, setting: Setting) -> list[Party]:
+    """The parties of a run with the cache, if students are kept of it."""
+    if not keeps_students(setting):
+        return parties
+    check_cache(cache)
+    return [replace(party, cache=cache) for party in parties]
 
 
 def run_cache(folder: Path | None) -> Cache | None:

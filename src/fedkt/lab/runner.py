@@ -19,7 +19,7 @@ from fedkt.data import Dataset
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
-from fedkt.lab.kept import check_cache, keeps_students, with_spared
+from fedkt.lab.kept import with_cache, with_spared
 from fedkt.lab.rounds import Rounds
 from fedkt.lab.rows import load_split, run_notes
 from fedkt.lab.setting import Setting, packages_in
@@ -68,9 +68,8 @@ def run(
     data = replace(data, X=data.X[:0].copy())
     algorithm = make_algorithm(full, data, len(parties))
     # Packing students takes the models themselves.
-    if cache is not None and keeps_students(full) and not measure_bytes:
-        check_cache(cache)
-        parties = [replace(party, cache=cache) for party in parties]
+    if cache is not None and not measure_bytes:
+        parties = with_cache(parties, cache, full)
     private = isinstance(algorithm, FedKT | Moments) and full.level != "L0"
     promise, warnings, alarms = promise_of(
         algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
@@ -93,11 +92,11 @@ def run(
     )
     if diagnostic is not None:
         diagnostic(outcome, full)
-    outcome, kept_notes = with_spared(outcome)
+    outcome, more_notes = with_spared(outcome)
     return build_report(
         promise,
         rounds.earlier.followed_by(run_log(outcome, full.level, truth=data.y_public)),
-        notes=(*warnings, *kept_notes),
+        notes=(*warnings, *more_notes),
         alarms=alarms,
         processes=jobs,
         laboratory=True,

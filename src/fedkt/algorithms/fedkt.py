@@ -18,8 +18,8 @@ import numpy as np
 
 from fedkt.algorithms.calibration import check_adjacency, check_records
 from fedkt.algorithms.final import check_copies, final_lesson, fit_by_labels
+from fedkt.algorithms.kept_students import learn_or_recall
 from fedkt.algorithms.lesson import Lesson, fit_roles_to_rows
-from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import check_weights, refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
 from fedkt.algorithms.voting.base import StudentAnswers
@@ -166,8 +166,9 @@ class FedKT(Algorithm):
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
+        soft = self.voting.probabilities
         for lesson in self.lessons(party, fit_roles_to_rows(self.voting.roles_for(self, party.model), party)):
-            (student,) = learn_all([lesson], jobs=party.jobs, progress=party.progress)
+            (student,) = learn_or_recall([lesson], soft=soft, jobs=party.jobs, progress=party.progress)
             party.shelf[student_name(lesson.partition)] = student
         return self.message(party)
 
@@ -177,7 +178,8 @@ class FedKT(Algorithm):
         """The students of all parties, trained at once."""
         every = self.roles_at(parties)
         lessons = [lesson for party, own in zip(parties, every, strict=True) for lesson in self.lessons(party, own)]
-        for lesson, student in zip(lessons, learn_all(lessons, jobs=jobs, progress=progress), strict=True):
+        students = learn_or_recall(lessons, soft=self.voting.probabilities, jobs=jobs, progress=progress)
+        for lesson, student in zip(lessons, students, strict=True):
             lesson.party.shelf[student_name(lesson.partition)] = student
         return [self.message(party) for party in parties]
 

@@ -20,6 +20,7 @@ from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Party, Server
 from fedkt.models.base import take_rows
 from fedkt.models.catalogue import Roles, roles
+from fedkt.models.exchange import OnnxModel
 from fedkt.models.prediction import predict_all
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.system.parallel import in_parallel
@@ -171,9 +172,14 @@ def ask_students(
 ) -> StudentAnswers:
     """What each party's students say about the rows that are asked; one whose student fails is named and left out."""
     rows = server.public if queries is None else take_rows(server.public, queries)
-    tasks = [(bundle.models, rows, bundle.n_outputs) for bundle in bundles]
+    # Students that were trained here are asked about all: what they say of a row then hangs on no choice of rows.
+    every = [queries is not None and not any(isinstance(each, OnnxModel) for each in one.models) for one in bundles]
+    tasks = [
+        (bundle.models, server.public if whole else rows, bundle.n_outputs)
+        for bundle, whole in zip(bundles, every, strict=True)
+    ]
     result = StudentAnswers()
-    for bundle, answers in zip(bundles, in_parallel(voting.ask, tasks, jobs=server.jobs), strict=True):
+    for bundle, whole, answers in zip(bundles, every, in_parallel(voting.ask, tasks, jobs=server.jobs), strict=True):
         failures = [f"student {place + 1}: {each}" for place, each in enumerate(answers) if isinstance(each, str)]
         if failures:
             # Fewer students agree more easily: with one left out, it would vote on more rows than others.
@@ -181,7 +187,8 @@ def ask_students(
             server.diary.say(note)
             result.silent[bundle.sender] = note
         else:
-            result.voters.append((bundle, compact(np.stack(answers), bundle.n_outputs)))
+            asked = np.stack(answers)[:, queries] if whole else np.stack(answers)
+            result.voters.append((bundle, compact(asked, bundle.n_outputs)))
     server.diary.vote.silent = result.silent
     return result
 

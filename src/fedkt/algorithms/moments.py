@@ -92,6 +92,7 @@ class Moments(Algorithm):
         self.class_shares = class_shares
         self.features = features
         self.copies = copies
+        self._made: tuple[Any, FeatureMap] | None = None
 
     def with_noise(self, noise: Noise) -> Self:
         """The same with another noise."""
@@ -143,8 +144,12 @@ class Moments(Algorithm):
     # The party's half.
 
     def feature_map(self, side: Side) -> Features:
-        """φ, as agreed, or as the public rows have it."""
-        return self.map_of(side.public, side.image) if self.features is None else self.features
+        """φ, as agreed, or as the public rows have it; of the same rows it is made once."""
+        if self.features is not None:
+            return self.features
+        if self._made is None or self._made[0] is not side.public:
+            self._made = side.public, self.map_of(side.public, side.image)
+        return self._made[1]
 
     def map_of(self, public: Any, image: Image | None) -> FeatureMap:
         """φ, made of the public rows."""
@@ -177,12 +182,10 @@ class Moments(Algorithm):
         self.check()
         if self.copies:
             check_copies(self.final, parties[0])
-        maps: dict[int, Features] = {}
         done, sent = progress_counter(progress, len(parties)), []
         for party in parties:
             with stage("sums"):
-                features = maps.get(id(party.public)) or maps.setdefault(id(party.public), self.feature_map(party))
-                sent.append(self.message(party, features))
+                sent.append(self.message(party, self.feature_map(party)))
             done(1)
         return sent
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.data.format import PLAIN, Format
+from fedkt.data.texts import object_array
 from fedkt.errors import DataError
 
 Values = NDArray[Any]
@@ -30,7 +31,8 @@ MAX_VALUES = 500_000_000
 class Table:
     """Columns by name, all of the same length."""
 
-    columns: dict[str, Values]
+    columns: dict[str, Any]
+    """Each an array, or what is read like one: `Texts`, and `Unread` where nobody asked for it."""
     source: str
     """The file, as errors name it."""
     lines: NDArray[np.int64] | None = None
@@ -105,7 +107,4 @@ def printable(text: str) -> bool:
 
 def texts(values: Any) -> Values:
     """An object array of the given strings."""
-    items = list(values)
-    column = np.empty(len(items), dtype=object)
-    column[:] = items
-    return column
+    return object_array(list(values))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fedkt.data.agreed_column import Column, Kind, Name, Value, fit_column, fit_pixels
+from fedkt.data.agreed_column import UNSEEN, Column, Kind, Name, Value, fit_column, fit_pixels
 from fedkt.data.dates import form_of
 from fedkt.data.disguises import refuse_odd_table
 from fedkt.data.format import PLAIN, Format
@@ -23,10 +23,12 @@ from fedkt.data.images import image_shape, where_labels_lie
 from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
 from fedkt.data.notation import option
 from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
+from fedkt.data.texts import by_value
 from fedkt.data.truth import truth_of, truth_places
 from fedkt.data.values import (
     MISSING_VALUES,
     as_key,
+    different_texts,
     footer_hint,
     keys_of,
     known_texts,
@@ -150,9 +152,13 @@ class Schema(BaseModel):
             raise ConfigurationError(f"The classes {names_text(classes)} contain the same class twice.")
         self.require_label(table)
         values = table.columns[self.label]
-        keys = [as_key(value) for value in values.tolist()]
         truths = truth_places(classes)
-        codes = np.array([places.get(key, truths.get(truth_of(key) or "", -1)) for key in keys], dtype=np.int64)
+
+        def of_some(values: list[Any]) -> NDArray[np.int64]:
+            keys = map(as_key, values)
+            return np.array([places.get(key, truths.get(truth_of(key) or "", -1)) for key in keys], dtype=np.int64)
+
+        codes = by_value(values, of_some)
         wrong = np.flatnonzero(codes < 0)
         if len(wrong):
             raise DataError(self._label_fault(table, wrong, classes))
@@ -181,8 +187,8 @@ class Schema(BaseModel):
     def check_dates_decided(self, table: Table) -> None:
         """Refuses dates with slashes: what comes first other rows would say, and one row could turn them all."""
         for column in self.columns:
-            texts = known_texts(table, column.name, self.missing_values) if column.date else []
-            if any(text is not None and form_of(text) == "slashes" for text in texts):
+            texts = different_texts(table, column.name, self.missing_values) if column.date else ()
+            if any(form_of(text) == "slashes" for text in texts):
                 raise DataError(
                     f"{table.source}: the dates in column {column.name!r} have slashes or dashes. Where records are "
                     "protected, no row may decide how others are read. Say what comes first: "
@@ -199,9 +205,8 @@ class Schema(BaseModel):
         notes: list[str] = []
         for column in self.columns:
             if column.kind == "category" and column.name in table.columns:
-                agreed = {column.spelling(each) for each in column.categories}
-                keys = column.keys(table, self.missing_values)
-                unseen = [key for key in keys if key is not None and key not in agreed]
+                rows = np.flatnonzero(column.places(table, self.missing_values) == UNSEEN)
+                unseen = column.keys(table.columns[column.name][rows], self.missing_values) if len(rows) else []
                 examples = tuple(dict.fromkeys(unseen))[:MAX_EXAMPLES]
                 if unseen:
                     notes.append(

@@ -80,15 +80,25 @@ class Schema(BaseModel):
         """How many encoded columns there are."""
         return sum(column.width for column in self.columns)
 
-    def read(self, path: str | Path, *, labelled: bool = True, form: Format = PLAIN) -> Table:
+    def read(
+        self,
+        path: str | Path,
+        *,
+        labelled: bool = True,
+        form: Format = PLAIN,
+        others: Collection[str] | None = None,
+    ) -> Table:
         """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width.
 
-        `form` is how this file is written, as far as that cannot be found out.
+        `form` is how this file is written, as far as that cannot be found out. Of all columns but those agreed on only
+        `others` are needed, if they are named.
         """
         indices = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         # Files that do not name their label lend it the agreed name, also where nobody needs it.
         label = None if names_its_label(path) else self.label
-        table = read_table(path, label=label, least_features=max(indices, default=0), form=form)
+        agreed = [*(column.name for column in self.columns), self.label]
+        wanted = () if others is None else (*agreed, *others, *(name for name, _ in (*form.dates, *form.units)))
+        table = read_table(path, label=label, least_features=max(indices, default=0), form=form, wanted=wanted)
         if labelled:
             self.require_label(table)
         return table

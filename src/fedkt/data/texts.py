@@ -118,11 +118,14 @@ class TextColumn:
         self._kept: TextList = []
         self._places: dict[str, int] = {}
         self._blocks: list[Block] = []
+        self._many = False
 
     def add(self, texts: TextList) -> None:
         """The texts of the next rows: where few differ, each is kept once."""
-        different = dict.fromkeys(texts)
-        if len(different) * FEW > len(texts) or len(self._kept) + len(different) > KEPT:
+        different = {} if self._many else dict.fromkeys(texts)
+        # Where many differ in some rows they do in others: looking takes longer than packing.
+        self._many = self._many or len(different) * FEW > len(texts) or len(self._kept) + len(different) > KEPT
+        if self._many:
             self._blocks.append(pack(texts))
             return
         for text in different:

@@ -95,7 +95,8 @@ def read_records(
     """
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
-    table = read_mapped(plan.columns, data, mapping, form=form)
+    others = () if identity is None else (identity,)
+    table = read_mapped(plan.columns, data, mapping, form=form, others=others)
     for note in table.notes:
         diary.say(note)
     if plan.level == "L2":

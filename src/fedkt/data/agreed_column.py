@@ -167,8 +167,8 @@ class Column(BaseModel):
         else:
             codes = self.places(table, missing_values)
             unknown = codes == ABSENT
-            unseen = np.flatnonzero(codes == UNSEEN) if refuse_unseen else []
-            if len(unseen):
+            unseen = np.flatnonzero(codes == UNSEEN)
+            if len(unseen) and refuse_unseen:
                 raise DataError(
                     f"{table.at(unseen[0])}: {value_text(values, unseen[0])} in column {self.name!r} is not one "
                     f"of its agreed categories {names_text(self.categories)}{others(unseen)}."

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fedkt.data.format import PLAIN, Format
 from fedkt.data.texts import object_array
 from fedkt.errors import DataError
+from fedkt.system.memory import in_gigabytes, total_memory
 
 Values = NDArray[Any]
 """Numbers as the file has them (64 bits of anything become float64), in images uint8, or an object array of str."""
@@ -97,6 +98,17 @@ def check_size(n_rows: int, n_columns: int, source: str) -> None:
         raise DataError(
             f"{source} has {n_rows:,} rows and {n_columns:,} columns; at most {MAX_COLUMNS:,} columns and "
             f"{MAX_VALUES:,} values are read."
+        )
+
+
+def check_encoded_size(n_rows: int, n_features: int, source: str) -> None:
+    """Refuses rows that as float32 would take more memory than the machine has."""
+    size, total = 4 * n_rows * n_features, total_memory()
+    most = 4 * MAX_VALUES if total is None else total
+    if size > most:
+        raise DataError(
+            f"{source} would become {n_rows:,} rows of {n_features:,} features, {in_gigabytes(size)}, and this machine "
+            f"has {in_gigabytes(most)} of memory. Give fewer rows, or agree on fewer categories or words."
         )
 
 

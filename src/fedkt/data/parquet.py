@@ -15,10 +15,10 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,8 +102,20 @@ class Room:
         check_growth(self._bytes, self._file_bytes, str(self._path))
 
 
+class _Column(Protocol):
+    """A column in the making."""
+
+    def take_rows(self, stream: _Answers, start: int, rows: int, room: Room) -> None:
+        """The next rows, as the child sends them."""
+        ...
+
+    def done(self) -> Any:
+        """The column."""
+        ...
+
+
 class _Numbers:
-    """A column of numbers in the making."""
+    """Numbers."""
 
     def __init__(self, n_rows: int) -> None:
         self._values = np.empty(n_rows, dtype="<f8")
@@ -118,7 +130,7 @@ class _Numbers:
 
 
 class _Coded:
-    """A column of texts in the making: those that are kept are there once."""
+    """Texts, of which those that are kept are there once."""
 
     def __init__(self, n_rows: int) -> None:
         self._codes = np.empty(n_rows, dtype="<u2")
@@ -153,7 +165,7 @@ class _Coded:
 
 
 class _NotAsked:
-    """A column that is not read."""
+    """What is not read."""
 
     def __init__(self, n_rows: int) -> None:
         self._rows = n_rows
@@ -166,7 +178,7 @@ class _NotAsked:
         return Unread(self._rows)
 
 
-_COLUMNS = {"n": _Numbers, "t": _Coded, "-": _NotAsked}
+_COLUMNS: dict[str, Callable[[int], _Column]] = {"n": _Numbers, "t": _Coded, "-": _NotAsked}
 COLUMN_BYTES = {"n": 8, "t": 2, "-": 0}
 """What a row takes in memory beside its texts, by the kind of the column."""
 
@@ -220,7 +232,7 @@ class _Answers:
 
     def fill(self, values: NDArray[Any]) -> None:
         """So many bytes as an array has, into it."""
-        view = memoryview(values).cast("B")
+        view = values.view(np.uint8).data
         got = 0
         while got < len(view) and (more := self._stream.readinto(view[got:])):  # type: ignore[attr-defined]
             got += more

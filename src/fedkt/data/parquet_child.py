@@ -107,7 +107,7 @@ def messages(pa: Any, pq: Any, source: Any, *, columns: int, wanted: Collection[
         for place in asked:
             column = batch.column(names[place] if some else place)
             if kinds[place] == "n":
-                parts.append(memoryview(np.ascontiguousarray(_numbers(pa, column), dtype="<f8")).cast("B"))
+                parts.append(np.ascontiguousarray(_numbers(pa, column), dtype="<f8").view(np.uint8).data)
             else:
                 parts += _coded(*_texts(pa, column, names[place]), places[place])
         yield from parts

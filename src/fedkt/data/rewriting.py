@@ -14,8 +14,8 @@ from fedkt.data.columns import Table, texts
 from fedkt.data.dates import date_text
 from fedkt.data.delimited import parse_csv
 from fedkt.data.format import Format
-from fedkt.data.texts import Unread
 from fedkt.data.notation import as_number, is_number, option, plain_number, written_in
+from fedkt.data.texts import Unread
 from fedkt.data.values import MISSING_VALUES, as_key, names_text, others, value_text
 from fedkt.errors import DataError
 

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedkt.data.agreed_column import UNSEEN, Column, Kind, Name, Value, fit_column, fit_pixels
+from fedkt.data.columns import check_encoded_size
 from fedkt.data.dates import form_of
 from fedkt.data.disguises import refuse_odd_table
 from fedkt.data.format import PLAIN, Format
 from fedkt.data.images import image_shape, where_labels_lie
 from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
 from fedkt.data.notation import option
-from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
+from fedkt.data.table import MAX_COLUMNS, Table, names_its_label, read_table
 from fedkt.data.texts import by_value
 from fedkt.data.truth import truth_of, truth_places
 from fedkt.data.values import (
@@ -137,11 +138,7 @@ class Schema(BaseModel):
     def encode(self, table: Table) -> NDArray[np.float32]:
         """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
         self.require_columns(table)
-        if table.n_rows * self.n_features > MAX_VALUES:
-            raise DataError(
-                f"{table.source} would become {table.n_rows:,} rows of {self.n_features:,} features; "
-                f"at most {MAX_VALUES:,} values are encoded. Split the file or agree on fewer categories."
-            )
+        check_encoded_size(table.n_rows, self.n_features, table.source)
         X = np.zeros((table.n_rows, self.n_features), dtype=np.float32)
         start = 0
         for column in self.columns:
@@ -217,7 +214,7 @@ class Schema(BaseModel):
             if column.kind == "category" and column.name in table.columns:
                 rows = np.flatnonzero(column.places(table, self.missing_values) == UNSEEN)
                 unseen = column.keys(table.columns[column.name][rows], self.missing_values) if len(rows) else []
-                examples = tuple(dict.fromkeys(unseen))[:MAX_EXAMPLES]
+                examples = [key for key in dict.fromkeys(unseen) if key is not None][:MAX_EXAMPLES]
                 if unseen:
                     notes.append(
                         f"{len(unseen)} of {table.n_rows} values of {column.name!r} in {table.source} "

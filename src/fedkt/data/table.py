@@ -59,8 +59,8 @@ def read_table(
 
     `label` is the name of the label column; files that do not name it call it so ("label" otherwise).
     `n_features` is how many features a LIBSVM file has, since trailing ones may never occur in it; `least_features` is
-    how many it has at least. `form` is how the file is written, as far as that cannot be found out. Where columns are `wanted` by name, the others
-    of a format that keeps each by itself (Parquet) are not read, and only named.
+    how many it has at least. `form` is how the file is written, as far as that cannot be found out. Where columns are
+    `wanted` by name, the others of a format that keeps each by itself (Parquet) are not read, and only named.
     """
     path = Path(path)
     if not path.is_dir() and not path.is_file():

@@ -6,6 +6,7 @@ import math
 import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,10 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
     if values.dtype.kind in "iufb":
         numbers = values.astype(np.float64, copy=False)
     else:
-        unknown, plain = frozenset(missing_values), isinstance(values, Texts)
+        unknown, of_some = frozenset(missing_values), plain_numbers if isinstance(values, Texts) else number_list
         wrong: list[int] = []
         try:
-            numbers = by_value(values, lambda some: plain_numbers(some, unknown) if plain else number_list(some, unknown))
+            numbers = by_value(values, partial(of_some, unknown=unknown))
         except TypeError:
             # That one is none is known; which of all rows are none, a message needs to know as well.
             wrong = [row for row, value in enumerate(values.tolist()) if number_in(value, unknown) is None]
@@ -121,7 +122,7 @@ def plain_numbers(texts: list[str], unknown: Collection[str]) -> NDArray[np.floa
     # float reads 1_000 as well, and knows no other spelling of what is missing than itself.
     told = [number for text in unknown if (number := as_number(text)) is not None]
     odd = "_" in "".join(known) or bool(told and np.isin(numbers, told).any())
-    return number_list(texts, unknown) if odd else numbers
+    return number_list(texts, unknown) if odd else np.asarray(numbers)
 
 
 def footer_hint(table: Table, rows: Sequence[int] | NDArray[np.int64]) -> str:

@@ -153,7 +153,7 @@ class _Coded:
         if not is_new:
             # Not one text a row: all rows may name the same long one.
             self._blocks.append(Block(rows, pack(texts).texts, codes))
-        elif self._blocks and self._blocks[-1].codes is not None:
+        elif self._blocks and self._blocks[-1].texts is self._kept:
             whole = self._codes[start - self._blocks[-1].rows : start + rows]
             self._blocks[-1] = Block(len(whole), self._kept, whole)
         else:

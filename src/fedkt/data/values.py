@@ -73,23 +73,21 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
 
     Other text and infinities are refused with their line.
     """
-    values = table.columns[name]
+    values, unknown = table.columns[name], frozenset(missing_values)
+    numbers: NDArray[np.float64]
     if values.dtype.kind in "iufb":
         numbers = values.astype(np.float64, copy=False)
     else:
-        unknown, of_some = frozenset(missing_values), plain_numbers if isinstance(values, Texts) else number_list
-        wrong: list[int] = []
+        of_some = plain_numbers if isinstance(values, Texts) else number_list
         try:
             numbers = by_value(values, partial(of_some, unknown=unknown))
         except TypeError:
-            # That one is none is known; which of all rows are none, a message needs to know as well.
+            # One at least means no number; a message has to know which of all rows.
             wrong = [row for row, value in enumerate(values.tolist()) if number_in(value, unknown) is None]
-        if wrong:
-            text = str(values[wrong[0]]).strip()
             raise DataError(
                 f"{table.at(wrong[0])}: {value_text(values, wrong[0])} in column {name!r} is not a number"
-                f"{others(wrong)}. {footer_hint(table, wrong)}{remedy_for(text, name)}"
-            )
+                f"{others(wrong)}. {footer_hint(table, wrong)}{remedy_for(str(values[wrong[0]]).strip(), name)}"
+            ) from None
     endless = np.flatnonzero(np.isinf(numbers))
     if len(endless):
         raise DataError(

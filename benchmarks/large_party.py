@@ -40,10 +40,16 @@ NAMES = {
 READ = """
 import sys
 from pathlib import Path
-from fedkt.federation import Diary
-from fedkt.live.records import read_records
+from fedkt.data.mapping import NO_MAPPING, read_mapped
 from fedkt.plan import read_plan
-read_records(read_plan(Path(sys.argv[1])), "north", Path(sys.argv[2]), None, Diary())
+plan = read_plan(Path(sys.argv[1]))
+try:
+    table = read_mapped(plan.columns, Path(sys.argv[2]), NO_MAPPING, others=())
+except TypeError:
+    # An earlier fedkt reads all columns.
+    table = read_mapped(plan.columns, Path(sys.argv[2]), NO_MAPPING)
+X, y = plan.columns.encode(table), plan.columns.labels(table, plan.classes)
+plan.columns.unseen_notes(table)
 """
 RUN = "import sys; from fedkt.cli import app; app()"
 

@@ -40,6 +40,7 @@ def test_packed_texts_are_the_texts_that_were_put_in(blocks, data):
     assert packed[np.array(rows, dtype=np.int64)].tolist() == [texts[each] for each in rows]
     assert packed[mask].tolist() == [text for text, here in zip(texts, mask, strict=True) if here]
     assert packed[-3:].tolist() == texts[-3:]
+    assert (packed == "a").tolist() == [text == "a" for text in texts]
     assert set(packed.different()) == set(texts)
     assert by_value(packed, lambda some: np.array([len(each) for each in some])).tolist() == list(map(len, texts))
     assert packed.replaced(lambda some: [each * 2 for each in some]).tolist() == [each * 2 for each in texts]

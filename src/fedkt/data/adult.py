@@ -34,7 +34,7 @@ def load_adult_table(*, seed: int, data_dir: str | Path | None = None, progress:
 
     text = find_content("adult.csv", data_dir=data_dir, progress=progress)
     table = parse_csv(io.StringIO(text.content.decode("utf-8")), "adult.csv")
-    table = table.take(np.flatnonzero(np.asarray(table.columns["split"]) == "train"))
+    table = table.take(np.flatnonzero(table.columns["split"] == "train"))
     rows = split_rows(table.n_rows, seed=seed)
     schema = fit_schema(table.take(rows.public), label="income", ignore=["split"])
     return assign_rows(

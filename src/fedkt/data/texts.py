@@ -71,6 +71,12 @@ class Texts:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return object_array(self.tolist()).astype(object if dtype is None else dtype, copy=False)
 
+    def __eq__(self, other: object) -> Any:
+        """Of which rows it is true, as of an array."""
+        return np.asarray(self) == other
+
+    __hash__ = object.__hash__
+
     def __getitem__(self, place: Any) -> Any:
         """The text of one row, or an array of those of a slice, of some rows or of a mask."""
         if isinstance(place, int | np.integer):

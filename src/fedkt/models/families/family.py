@@ -77,6 +77,11 @@ class Family:
     Those that hold rows back to calibrate themselves find rows among them that they have learned, a nearest neighbour
     has others at the same distance, and steps that grow with the weight of a row end nowhere.
     """
+    fit_shares: Callable[[Any, Any, NDArray[np.float64], float], Any] | None = None
+    """(estimator, rows, each row's share of the second of two classes, its weight) -> the estimator, trained on them.
+
+    None, or an answer of None, is left to rows that stand under several labels.
+    """
     class_weights: Mapping[str, Any] = field(default_factory=dict)
     """Parameters that make a class weigh more or less than its rows, and what they are without it."""
     network: bool = False

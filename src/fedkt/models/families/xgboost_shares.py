@@ -4,7 +4,7 @@ A row that is given under both classes, weighed by their shares s and 1 − s, p
 s (p − 1) + (1 − s) p = p − s and bends it by p (1 − p): what `reg:logistic` makes of one row with the label s. So the
 trees are those of the copies, from half the rows, up to rounding. That may show where an edge of a column's bins falls
 exactly between two values: it is put on one side or the other, and the trees differ as with other bins. Without copies
-edges do not hang on the shares. Nothing of the kind is exact for more classes, where no objective of XGBoost takes shares.
+edges do not hang on the shares. More classes have nothing as exact: no such objective of XGBoost takes shares.
 
 As no row is copied, students of the same rows can have them in bins together, and only labels of their own.
 """

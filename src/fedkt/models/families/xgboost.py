@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedkt.models.families.family import Family, later
 from fedkt.models.families.trees import ROW_WEIGHT, single_tree
-from fedkt.models.families.xgboost_shares import fit_shares
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,7 +111,7 @@ BOOSTING = Family(
     instead=" (or choose 'hist-boosting', which needs nothing more)",
     calibrated=True,
     row_weight=ROW_WEIGHT,
-    fit_shares=fit_shares,
+    fit_shares=later("fedkt.models.families.xgboost_shares:fit_shares"),
     class_weights={"scale_pos_weight": 1.0},
     teacher=single_tree,
     trees=_xgboost_trees,

@@ -154,9 +154,39 @@ def test_labels_that_are_nan_or_not_one_per_row_are_refused():
         by_dirichlet([[0], [1]], 2, rng=generator())
 
 
-def test_a_partition_that_chance_never_gives_is_refused_in_words():
-    with pytest.raises(ConfigurationError, match=r"None of 50 Dirichlet draws .* at least 100 of the 1000 rows"):
-        by_dirichlet([0] * 1000, 10, beta=0.1, rng=generator(), min_rows=100, max_tries=50)
+@pytest.mark.parametrize("deal", [by_dirichlet, by_balanced_dirichlet])
+def test_a_party_below_the_least_rows_gets_them_from_the_largest_where_chance_never_gives_them(deal):
+    parties = deal([0] * 1000, 10, beta=0.1, rng=generator(), min_rows=100, max_tries=50)
+    assert np.bincount(parties).tolist() == [100] * 10
+    # A single draw of two parties, of which one gets both classes: it gives the other what that lacks.
+    y = np.repeat([0, 1], [300, 100])
+    assert np.bincount(deal(y, 2, beta=1e-3, rng=generator(1), min_rows=40, max_tries=1)).tolist() == [40, 360]
+
+
+def test_fifty_balanced_parties_of_a_small_beta_can_be_drawn():
+    y = np.repeat([0, 1], [18_500, 5_920])
+    sizes = np.bincount(by_balanced_dirichlet(y, 50, beta=0.1, rng=generator()), minlength=50)
+    assert sizes.sum() == 24_420
+    assert sizes.min() == 10
+
+
+def test_parties_to_whom_chance_gives_nothing_are_left_out_of_a_dirichlet_partition():
+    y = np.random.default_rng(0).integers(0, 2, 2_000)
+    parties = by_dirichlet(y, 200, beta=0.2, rng=generator(), max_tries=100)
+    assert len(parties) == 2_000
+    assert 100 < len(np.unique(parties)) < 200
+    np.testing.assert_array_equal(parties, by_dirichlet(y, 200, beta=0.2, rng=generator(), max_tries=100))
+
+
+@pytest.mark.parametrize(
+    ("deal", "start"),
+    [
+        (by_dirichlet, [2, 4, 1, 2, 3, 1, 1, 3, 0, 2, 4, 1, 3, 4, 5, 0, 3, 3, 2, 3, 2, 1, 2, 3]),
+        (by_balanced_dirichlet, [5, 1, 0, 3, 1, 4, 3, 1, 4, 5, 1, 0, 5, 2, 2, 1, 2, 4, 1, 2, 0, 1, 3, 0]),
+    ],
+)
+def test_what_could_be_drawn_by_version_0_1_is_drawn_the_same(deal, start):
+    assert deal(np.arange(200) % 3, 6, beta=0.5, rng=generator(7))[:24].tolist() == start
 
 
 def test_an_unknown_partition_names_the_known_ones():

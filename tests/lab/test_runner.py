@@ -1,11 +1,12 @@
 """Runs: reproducible, and refused in words."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from fedkt.data import DATASETS
+from fedkt.data import DATASETS, PARTITIONERS, by_dirichlet
 from fedkt.data.digits import load_digits
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.lab.results import summarise
@@ -155,3 +156,17 @@ def test_copies_are_part_of_a_setting_only_where_they_are_wanted_and_can_be():
     assert fingerprint(Setting("mnist", algorithm="solo", copies=True).with_defaults()) == fingerprint(
         Setting("mnist", algorithm="solo").with_defaults()
     )
+
+
+def test_parties_without_rows_do_not_take_part_and_are_not_counted(monkeypatch):
+    """Dir(0.01) gives most of 60 parties nothing of any class; the vote is priced for those that have one."""
+    monkeypatch.setitem(PARTITIONERS, "dirichlet", partial(by_dirichlet, max_tries=10))
+    crowd = replace(QUICK, parties=60, partition="dirichlet", beta=0.01, level="L1", epsilon=1.0, mechanism="gaussian")
+    report = run(crowd)
+    assert 1 < report.parties < 60
+    assert report.privacy_statement["voters"] == report.parties
+    (note,) = [each for each in report.notes if "drew no rows" in each]
+    assert note.startswith(f"{60 - report.parties} of 60 parties")
+    alone = run(replace(QUICK, algorithm="solo", parties=60, partition="dirichlet", beta=0.01))
+    assert len(alone.party_rows) == report.parties
+    assert min(alone.party_rows.values()) >= 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedkt.errors import ConfigurationError
-from fedkt.privacy.accountant import price
+from fedkt.privacy.accountant import ACCOUNTANTS, _cached_epsilon, price
 from fedkt.privacy.calibrate import chance_right, most_queries, noise_for_chance, smallest_noise
 from fedkt.privacy.confident import ConfidentGaussian
 from fedkt.privacy.gaussian import Gaussian
@@ -58,6 +58,36 @@ def test_the_exact_accountant_needs_less_noise_for_the_same_budget():
     exact = smallest_noise("gaussian", epsilon=2, queries=10, accountants=(*QUICK, "exact"), **PUBLIC)
     assert cost(exact, 10, (*QUICK, "exact")) <= 2
     assert exact.sigma < 0.95 * quick.sigma
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "gumbel"])
+@pytest.mark.parametrize(("epsilon", "queries"), [(0.5, 20), (2.0, 40)])
+def test_five_games_are_played_for_a_noise_and_the_one_of_the_answer_is_among_them(
+    mechanism, epsilon, queries, monkeypatch
+):
+    """Halving a bracket took fourteen or fifteen; a game is what a calibration costs."""
+    played = {}
+    game = ACCOUNTANTS["exact"]
+
+    def counted(release, delta):
+        return played.setdefault(release.noise, game(release, delta))
+
+    monkeypatch.setitem(ACCOUNTANTS, "exact", counted)
+    _cached_epsilon.cache_clear()
+    noise = smallest_noise(mechanism, epsilon=epsilon, queries=queries, **PUBLIC)
+    _cached_epsilon.cache_clear()
+    assert played[noise] <= epsilon
+    assert len(played) <= 5
+    assert cost(less(noise), queries, (*QUICK, "exact")) > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [8.6, 10.0, 41.0])
+def test_where_more_noise_costs_more_the_answer_keeps_the_budget_all_the_same(epsilon):
+    """Three voters, one query: the game says 8.5 at σ = 0.2 and 41.6 at 0.22 (see test_scales)."""
+    public = {"delta": 3.3e-4, "voters": 3, "classes": 2, "unit": "record"}
+    noise = smallest_noise("gaussian", epsilon=epsilon, queries=1, **public)
+    release = Release(noise, 1, 3, 2, "record")
+    assert price(release, 3.3e-4).epsilon <= epsilon
 
 
 @pytest.mark.parametrize("noise", [Laplace(0.05), Gaussian(20.0), Gumbel(0.05), ConfidentGaussian(30, 60, 40, 20)])

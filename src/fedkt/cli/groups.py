@@ -258,6 +258,7 @@ class OutputOptions:
 
     panel: ClassVar[str] = OUTPUT
     jobs: options.Jobs = 1
+    device: options.Device = None
     bytes_: Annotated[
         bool, typer.Option("--bytes", help="Pack every bundle to measure the bytes sent (takes longer).")
     ] = False

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 import shlex
 import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -50,6 +52,30 @@ Epsilon = Annotated[float | None, typer.Option(help="Instead of a scale: the sma
 Delta = Annotated[float, typer.Option(help="δ of the guarantee.")]
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", metavar="N", help="Models trained at the same time; -1 uses every core.")
+]
+
+
+def set_device(name: str | None) -> str | None:
+    """Has the networks of this process, and of those it starts, trained there; refused at once where there is none."""
+    if name is not None:
+        if name != "cpu":
+            if find_spec("torch") is None:
+                raise ConfigurationError("Devices are for networks, which need PyTorch: pip install 'fedkt[neural]'.")
+            from fedkt.models.neural.device import device_of
+
+            device_of(name)
+        os.environ["FEDKT_DEVICE"] = name
+    return name
+
+
+Device = Annotated[
+    str | None,
+    typer.Option(
+        callback=set_device,
+        metavar="NAME",
+        help="Where networks are trained: cpu, cuda, or auto (a graphics card where there is one). Default: "
+        "$FEDKT_DEVICE, else cpu. Of this machine only; no plan and no result names it.",
+    ),
 ]
 DataDir = Annotated[
     Path | None,

@@ -91,6 +91,7 @@ def party(
     key: Key = None,
     issue: Issue = None,
     jobs: options.Jobs = 1,
+    device: options.Device = None,
     work: Work = None,
     ledger: Ledger = None,
     identity: Identity = None,

@@ -66,6 +66,7 @@ def server(
     memory: Memory = None,
     cpu_hours: CpuHours = None,
     jobs: options.Jobs = 1,
+    device: options.Device = None,
     force: Force = False,
     as_json: options.Json = False,
     *,

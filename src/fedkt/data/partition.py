@@ -31,13 +31,15 @@ def by_dirichlet(
     *,
     beta: float = 0.5,
     rng: np.random.Generator,
-    min_rows: int = 1,
+    min_rows: int | None = None,
     max_tries: int = MAX_TRIES,
 ) -> NDArray[np.int64]:
     """One party number per row: each class is cut among the parties by p ~ Dir(β), as the paper describes.
 
     The smaller `beta` (β), the more the parties differ in size and in their share of each class. Draws that leave a
-    party with fewer than `min_rows` rows are repeated.
+    party without rows are repeated; where none of `max_tries` has a row for everybody the last one stands, and the
+    numbers of parties that got none do not occur. With `min_rows` a party below that many is helped out instead, by
+    rows drawn from the party that is largest at the time.
     """
     return _deal(y, n_parties, beta, rng, min_rows, max_tries, balanced=False)
 
@@ -54,7 +56,9 @@ def by_balanced_dirichlet(
     """One party number per row: Dirichlet shares, but a party that holds its N/n rows gets no more of later classes.
 
     With class proportions p, party j takes part in p_j · [size_j < N/n], renormalised; the rarest class is dealt first.
-    The paper does not mention the step; its tables were made with it, and in this order on its two-class sets.
+    The paper does not mention the step; its tables were made with it, and in this order on its two-class sets. Draws
+    that leave a party with fewer than `min_rows` rows are repeated; where all of `max_tries` do, such parties of the
+    last one get rows drawn from the party that is largest at the time.
     """
     return _deal(y, n_parties, beta, rng, min_rows, max_tries, balanced=True)
 
@@ -125,7 +129,7 @@ def _deal(
     n_parties: int,
     beta: float,
     rng: np.random.Generator,
-    min_rows: int,
+    min_rows: int | None,
     max_tries: int,
     *,
     balanced: bool,
@@ -133,7 +137,7 @@ def _deal(
     """Each row's party: first how many rows of each class a party gets, then which."""
     labels = np.asarray(y)
     n_parties = _integer(n_parties, "The number of parties", 1)
-    min_rows = _integer(min_rows, "min_rows, the rows every party must have,", 0)
+    floor = 1 if min_rows is None else _integer(min_rows, "min_rows, the rows every party must have,", 0)
     max_tries = _integer(max_tries, "max_tries", 1)
     if isinstance(beta, bool) or not isinstance(beta, Real) or not SMALLEST_BETA <= beta <= LARGEST_BETA:
         raise ConfigurationError(
@@ -146,22 +150,25 @@ def _deal(
         raise DataError(
             f"{int(np.isnan(labels).sum())} of {len(labels)} labels are NaN; a partition by class needs all."
         )
-    if n_parties * max(min_rows, 1) > len(labels):
+    if n_parties * max(floor, 1) > len(labels):
         raise ConfigurationError(
-            f"{len(labels)} rows are too few for {n_parties} parties with at least {max(min_rows, 1)} rows each. "
+            f"{len(labels)} rows are too few for {n_parties} parties with at least {max(floor, 1)} rows each. "
             "Ask for fewer parties."
         )
     _, codes = np.unique(labels, return_inverse=True)
     counts = np.bincount(codes)
+    usable = None
     for _ in range(max_tries):
         shares = _draw_shares(counts, n_parties, float(beta), rng, balanced=balanced)
-        if shares is not None and shares.sum(axis=0).min() >= min_rows:
+        usable = usable if shares is None else shares
+        if shares is not None and shares.sum(axis=0).min() >= floor:
             break
-    else:
+    if usable is None:
         raise ConfigurationError(
-            f"None of {max_tries} Dirichlet draws (beta={beta:g}) gave each of {n_parties} parties at least {min_rows} "
-            f"of the {len(labels)} rows. Ask for fewer parties, a larger beta, or the partition 'even'."
+            f"None of {max_tries} Dirichlet draws (beta={beta:g}) dealt all of the {len(labels)} rows to {n_parties} "
+            "parties. Ask for a larger beta, or the partition 'even'."
         )
+    shares = usable if min_rows is None else _filled_up(usable, floor, rng)
     parties = np.empty(len(labels), dtype=np.int64)
     for label, share in enumerate(shares):
         parties[rng.permutation(np.flatnonzero(codes == label))] = np.repeat(np.arange(n_parties), share)
@@ -185,6 +192,19 @@ def _draw_shares(
         # The last cut is the count itself, whatever the rounding of the sum: no row is lost.
         cuts = np.minimum((np.cumsum(p / total)[:-1] * count).astype(np.int64), count)
         shares[label] = np.diff(cuts, prepend=0, append=count)
+    return shares
+
+
+def _filled_up(shares: NDArray[np.int64], floor: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The shares with at least `floor` rows for every party: one by one, at random, from the largest party."""
+    sizes = shares.sum(axis=0)
+    for party in np.flatnonzero(sizes < floor):
+        while sizes[party] < floor:
+            giver = int(sizes.argmax())
+            label = int(rng.choice(len(shares), p=shares[:, giver] / sizes[giver]))
+            for whose, more in ((giver, -1), (party, 1)):
+                shares[label, whose] += more
+                sizes[whose] += more
     return shares
 
 

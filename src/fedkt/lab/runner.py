@@ -74,7 +74,7 @@ def run(
     promise, warnings, alarms = promise_of(
         algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
     )
-    warnings += run_notes(full, data)
+    warnings += (*run_notes(full, data), *absence_notes(full, len(parties)))
     for warning in warnings:
         if caution is not None:
             caution(warning)
@@ -277,6 +277,16 @@ def draw_parties(setting: Setting, data: Dataset) -> NDArray[np.str_]:
         return owners
     width = len(str(owners.max()))
     return np.array([f"party {number:0{width}d}" for number in owners])
+
+
+def absence_notes(setting: Setting, parties: int) -> tuple[str, ...]:
+    """That parties drew no rows, where some did; how many have a vote is public at every level."""
+    if setting.partition == "column" or setting.parties in (None, parties):
+        return ()
+    return (
+        f"{setting.parties - parties:,} of {setting.parties:,} parties drew no rows of this partition and do not take "
+        f"part: they have no vote, and whatever depends on the number of parties, a price too, is that of {parties:,}.",
+    )
 
 
 def assemble(setting: Setting, data: Dataset, owners: NDArray[np.str_], *, diagnostic: bool = False) -> list[Party]:

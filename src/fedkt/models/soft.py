@@ -8,20 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.base import FittedModel, fit_model, take_rows
+from fedkt.models.base import FittedModel, fit_model, one_thread, take_rows, untrained_copy
 from fedkt.models.catalogue import family_of
 
 Shares = NDArray[np.float64]
 """A distribution over the classes for each row."""
 NEGLIGIBLE = 1e-6
 """A class of a smaller share is left out of a row."""
+SAMPLE_WEIGHT = "sample_weight"
+"""What scikit-learn's estimators call the weights of rows; a pipeline's have the name of a step before it."""
 
 
 def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator) -> FittedModel:
     """A copy of `estimator` that has learned a distribution over the classes on each row of X.
 
-    A row is given once for each class, with the class's share as its weight. Weights of the classes themselves are left
-    out: whoever found the distribution had them.
+    A row is given once for each class, with the class's share as its weight, unless its family learns shares of two
+    classes as they are. Weights of the classes themselves are left out: whoever found the distribution had them.
     """
     from sklearn import config_context
 
@@ -31,11 +33,20 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
     if row is None:
         raise ModelError(f"{type(estimator).__name__} cannot learn distributions over the classes, only labels.")
     name, weight = row
-    rows, labels = np.nonzero(shares > NEGLIGIBLE)
+    own = untrained_copy(without_class_weights(estimator), rng)
+    counted = np.where(shares > NEGLIGIBLE, shares, 0.0)
+    present = np.flatnonzero(counted.any(axis=0))
+    fit_shares = family_of(own).fit_shares if name == SAMPLE_WEIGHT else None
+    total = counted.sum(axis=1)
+    if fit_shares is not None and len(present) == 2 and np.allclose(total, 1):
+        with one_thread():
+            trained = fit_shares(own, X, counted[:, present[1]] / total, weight)
+        if trained is not None:
+            return FittedModel(trained, present, X.shape[1])
+    rows, labels = np.nonzero(counted)
     # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
     with config_context(enable_metadata_routing=False):
-        weights = {name: weight * shares[rows, labels]}
-        return fit_model(without_class_weights(estimator), take_rows(X, rows), labels, rng=rng, fit_params=weights)
+        return fit_model(own, take_rows(X, rows), labels, rng=rng, fit_params={name: weight * shares[rows, labels]})
 
 
 def row_weight(estimator: Any) -> tuple[str, float] | None:
@@ -45,4 +56,4 @@ def row_weight(estimator: Any) -> tuple[str, float] | None:
         inner = row_weight(last)
         return None if inner is None else (f"{step}__{inner[0]}", inner[1])
     weight = family_of(estimator).row_weight
-    return None if weight is None else ("sample_weight", weight)
+    return None if weight is None else (SAMPLE_WEIGHT, weight)

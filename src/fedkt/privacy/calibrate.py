@@ -13,9 +13,12 @@ from fedkt.privacy.accountant import check_accountants, check_delta, price
 from fedkt.privacy.mechanisms import noise_class
 from fedkt.privacy.noise import Noise
 from fedkt.privacy.price import Release, Unit
+from fedkt.privacy.secant import least_amount
 
 TOLERANCE = 1e-4
 """How much more noise than necessary a calibration may return, relative to its scale."""
+ROUGHLY = 1e-2
+"""The same for an amount that the slow accountants only start from."""
 SLOW = ("exact", "arg-max")
 MOST = 1_000_000
 """No answer of `most_queries` is larger."""
@@ -27,27 +30,6 @@ def _by_amount(mechanism: str, queries: int, fixed: Mapping[str, float]) -> Call
     build = partial(noise_class(mechanism, counts=True).of_amount, queries=queries, fixed=fixed)
     build(1.0)  # what is fixed is refused here, once, where it does not fit
     return build
-
-
-def _least(fits: Callable[[float], bool], start: float, what: str) -> float:
-    """The least amount that fits, to within the tolerance and never below it: brackets by factors, then bisection."""
-    high, factor = start, 1.25
-    while not fits(high):
-        high, factor = high * factor, min(4.0, factor**1.5)
-        if high > 1e12:
-            raise ConfigurationError(f"No noise reaches {what}. Ask fewer queries or allow more.")
-    low, factor = high, 1.25
-    while True:
-        low, factor = low / factor, min(4.0, factor**1.5)
-        if low < 1e-9:
-            return high
-        if not fits(low):
-            break
-        high = low
-    while high > low * (1 + TOLERANCE):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
 
 
 def smallest_noise(
@@ -74,20 +56,25 @@ def smallest_noise(
         raise ConfigurationError(f"Noise is calibrated for at least one query, got {queries!r}.")
     build = _by_amount(mechanism, queries, fixed or {})
 
-    def fits(amount: float, use: tuple[str, ...]) -> bool:
-        release = Release(build(amount), queries, voters, classes, unit, abstentions=abstentions)
-        return price(release, delta, accountants=use).epsilon <= epsilon
+    def least(start: float, use: tuple[str, ...], tolerance: float) -> float:
+        def price_of(amount: float) -> float:
+            release = Release(build(amount), queries, voters, classes, unit, abstentions=abstentions)
+            return price(release, delta, accountants=use).epsilon
 
-    what = f"ε ≤ {epsilon:g} at δ = {delta:g} for {queries} queries"
-    quick = tuple(name for name in names if name not in SLOW)
+        return least_amount(price_of, epsilon, start=start, tolerance=tolerance)
+
     start = math.sqrt(queries) / epsilon
+    quick = tuple(name for name in names if name not in SLOW)
     if quick and quick != names:
         # What the quick accountants prove is enough; the slow ones only have to take off the rest.
-        try:
-            start = _least(partial(fits, use=quick), start, what)
-        except ConfigurationError:
-            quick = ()
-    return build(_least(partial(fits, use=names), start, what))
+        enough = least(start, quick, ROUGHLY)
+        start = enough if math.isfinite(enough) else start
+    amount = least(start, names, TOLERANCE)
+    if math.isinf(amount):
+        raise ConfigurationError(
+            f"No noise reaches ε ≤ {epsilon:g} at δ = {delta:g} for {queries} queries. Ask fewer queries or allow more."
+        )
+    return build(amount)
 
 
 def most_queries(

@@ -79,6 +79,11 @@ class Family:
     """
     training_bytes: int = 0
     """What training takes at least for each value of its rows, beside the rows: the library's own copies of them."""
+    fit_shares: Callable[[Any, Any, NDArray[np.float64], float], Any] | None = None
+    """(estimator, rows, each row's share of the second of two classes, its weight) -> the estimator, trained on them.
+
+    None, or an answer of None, is left to rows that stand under several labels.
+    """
     class_weights: Mapping[str, Any] = field(default_factory=dict)
     """Parameters that make a class weigh more or less than its rows, and what they are without it."""
     network: bool = False

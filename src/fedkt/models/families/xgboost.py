@@ -113,6 +113,7 @@ BOOSTING = Family(
     instead=" (or choose 'hist-boosting', which needs nothing more)",
     calibrated=True,
     row_weight=ROW_WEIGHT,
+    fit_shares=later("fedkt.models.families.xgboost_shares:fit_shares"),
     class_weights={"scale_pos_weight": 1.0},
     teacher=single_tree,
     trees=_xgboost_trees,

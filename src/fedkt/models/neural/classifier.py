@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.models.base import image_of
+from fedkt.models.neural.device import device_of
 from fedkt.models.neural.networks import Network, build_network
 from fedkt.models.neural.recipe import Correction, Recipe
 from fedkt.models.neural.rows import TensorKey, as_tensor, flat_rows, network_shape, scale_of
@@ -40,7 +41,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
     `epochs` None is 10, and more where that would be fewer than 1,000 steps: small sets of rows are seen more often.
 
     `classes` are all classes there may be, where they are known beforehand: the network has an output for each, and
-    still predicts only those it was shown. `early_stopping` holds out a share of the rows trained on; it is off.
+    still predicts only those it was shown. `device` is cpu, cuda or auto; None follows $FEDKT_DEVICE, which is what
+    `--device` sets, else it is the processor. `early_stopping` holds out a share of the rows trained on; it is off.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         validation_fraction: float = 0.1,
         patience: int = 5,
         warm_start: bool = False,
-        device: str = "cpu",
+        device: str | None = None,
         dtype: str = "float32",
         random_state: Any = None,
     ) -> None:
@@ -215,7 +217,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         return Training(
             self.network_,
             tensors[key],
-            targets.to(self.device),
+            targets.to(self.network_device),
             np.random.default_rng(seed),
             correction=None if correction is None else trainable_part(correction, self.network_),
         )
@@ -261,12 +263,17 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):
         shape = network_shape(rows.shape[1], self.image_)
         network = build_network(self.module, shape, max(len(self.outputs_), 2), int(rng.randint(2**31 - 1)))
         try:
-            self.network_ = network.to(device=self.device, dtype=DTYPES[self.dtype]).eval()
+            self.network_ = network.to(device=device_of(self.device), dtype=DTYPES[self.dtype]).eval()
         except (RuntimeError, AssertionError) as reason:
             raise ConfigurationError(f"There is no device {self.device!r} here: {reason}") from reason
 
+    @property
+    def network_device(self) -> torch.device:
+        """Where the network stands."""
+        return next(self.network_.parameters()).device
+
     def _tensor(self, rows: NDArray[Any]) -> torch.Tensor:
-        return as_tensor(rows, self.scale_, self.image_, device=self.device, dtype=DTYPES[self.dtype])
+        return as_tensor(rows, self.scale_, self.image_, device=self.network_device, dtype=DTYPES[self.dtype])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_") and hasattr(self, "classes_")
@@ -282,7 +289,9 @@ def scores_of(networks: Sequence[NeuralClassifier], X: Any) -> list[NDArray[Any]
     """Each network's logits for its `classes_` on the same rows, which are prepared once: all work on one scale."""
     first = networks[0]
     (rows,) = first._read_rows(X, reset=False)
-    columns_of = [torch.from_numpy(np.searchsorted(each.outputs_, each.classes_)) for each in networks]
+    columns_of = [
+        torch.from_numpy(np.searchsorted(each.outputs_, each.classes_)).to(each.network_device) for each in networks
+    ]
     parts: list[list[NDArray[Any]]] = [[np.empty((0, len(each.classes_)), dtype=first.dtype)] for each in networks]
     block = max(1, BLOCK_VALUES // max(rows.shape[1], 1))
     with torch.no_grad(), one_torch_thread():

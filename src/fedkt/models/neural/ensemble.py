@@ -54,8 +54,6 @@ def stack_size(estimator: NeuralClassifier, X: Any, n_classes: int) -> tuple[int
     """How many networks of this kind one stack holds, and why if it is one."""
     if estimator.early_stopping:
         return 1, "each network stops early by itself"
-    if estimator.device != "cpu":
-        return 1, f"stacks are for processors, not for {estimator.device}"
     image = image_of(X, estimator.image)
     shape = network_shape(flat_rows(X[:1]).shape[1], image)
     one, other = (build_network(estimator.module, shape, max(n_classes, 2), seed) for seed in (0, 1))

@@ -87,7 +87,7 @@ def network(module: str | Network) -> Network:
 def build_network(module: str | Network, shape: Shape, n_outputs: int, seed: int) -> nn.Module:
     """An untrained network whose initial weights depend on the seed only; torch's global generator is left alone."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # the processor's alone, where networks begin
         factory = network(module)
         try:
             instance = factory(shape, n_outputs)

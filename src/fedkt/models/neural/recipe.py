@@ -128,7 +128,11 @@ class Optimiser:
         """What the optimiser remembers of a weight before its first step."""
         if self.recipe.optimiser == "sgd":
             return {"momentum": torch.zeros_like(weight)} if self.recipe.momentum else {}
-        return {"step": torch.zeros(()), "mean": torch.zeros_like(weight), "square": torch.zeros_like(weight)}
+        return {
+            "step": torch.zeros((), device=weight.device),
+            "mean": torch.zeros_like(weight),
+            "square": torch.zeros_like(weight),
+        }
 
     def adam(self, weights: list[Tensor], gradients: list[Tensor], states: list[dict[str, Tensor]]) -> None:
         """Adam, or AdamW."""

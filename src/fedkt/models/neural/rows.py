@@ -71,7 +71,7 @@ def network_shape(n_columns: int, image: Image | None) -> Shape:
     return (n_columns,) if image is None else (image[2], image[0], image[1])
 
 
-def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: str, dtype: torch.dtype) -> Tensor:
+def as_tensor(X: Any, scale: Scale, image: Image | None, *, device: torch.device, dtype: torch.dtype) -> Tensor:
     """The rows normalised, in the shape a network reads."""
     # A copy in any case: it is changed in place below, and the rows may be somebody else's or read-only.
     kind = np.float64 if dtype == torch.float64 else np.float32

@@ -108,7 +108,9 @@ class Stack:
         stacked, _ = stack_module_state([each.module for each in trainings])
         layers = layers_of(trainings[0].module, self.rows.dim() == 2)
         self.gradients = Traced(trainings[0].module) if layers is None else Dense(layers)
-        self.weights = self.gradients.lay_out(stacked, self.rows[torch.zeros((len(trainings), 2), dtype=torch.int64)])
+        self.weights = self.gradients.lay_out(
+            stacked, self.rows[self.rows.new_zeros((len(trainings), 2), dtype=torch.int64)]
+        )
         self.pull, self.towards, self.push = stack_corrections(trainings, list(stacked))
         self.leaves: dict[str, Tensor] = {}
         self.optimiser: Optimiser | None = None
@@ -155,8 +157,8 @@ class Stack:
         for number, each in enumerate(active):
             own = rows[:, number]
             places[:, number] = self.offsets[number] + (own if each.own is None else each.own[own])
-            targets.append(each.targets[torch.from_numpy(own)])
-        return torch.from_numpy(places), torch.stack(targets, dim=1), share
+            targets.append(each.targets[torch.from_numpy(own).to(each.targets.device)])
+        return torch.from_numpy(places).to(self.rows.device), torch.stack(targets, dim=1), share
 
     def correct(self) -> None:
         """Add every network's correction to its gradients."""
@@ -229,8 +231,8 @@ def stack_corrections(
             for place, name in enumerate(names)
         }
 
-    kind = weights[0][0].dtype
-    pull = torch.tensor([each.pull for each in corrections if each is not None], dtype=kind) if any(pulls) else None
+    factors = [each.pull for each in corrections if each is not None]
+    pull = weights[0][0].new_tensor(factors) if any(pulls) else None
     towards = stacked([each.towards for each in corrections if each is not None]) if any(pulls) else {}
     push = stacked([each.push for each in corrections if each is not None]) if any(pushes) else {}
     return pull, towards, push

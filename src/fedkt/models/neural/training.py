@@ -45,8 +45,11 @@ class Training:
     def batch(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """The rows at these places as the network reads them, and their targets."""
         own = places % len(self.targets) if self.copies else places
-        rows = self.rows[own if self.own is None else torch.from_numpy(self.own)[own]]
-        return (shifted(rows, places // len(self.targets)) if self.copies else rows), self.targets[own]
+        # Row numbers are made beside the generators, on the processor, and go to the rows.
+        device = self.rows.device
+        rows = self.rows[(own if self.own is None else torch.from_numpy(self.own)[own]).to(device)]
+        numbers = (places // len(self.targets)).to(device)
+        return (shifted(rows, numbers) if self.copies else rows), self.targets[own.to(device)]
 
 
 @dataclass
@@ -85,6 +88,17 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """What torch draws inside the block, there and on the processor; its global generators go on as if it had not."""
+    cards = range(torch.cuda.device_count()) if device.type == "cuda" else ()
+    with torch.random.fork_rng(devices=cards):
+        torch.default_generator.manual_seed(seed)
+        if cards:
+            torch.cuda.manual_seed_all(seed)
+        yield
+
+
 def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> int:
     """Train one network in place, batch after batch; the number of steps it took."""
     module = training.module
@@ -98,8 +112,7 @@ def train(training: Training, recipe: Recipe, *, watch: Watch | None = None) -> 
     dropout_seed = int(training.rng.integers(2**63 - 1))
     order = batches(training.n_rows, recipe.batch_size, training.rng)
     steps = 0
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(dropout_seed)
+    with seeded(dropout_seed, training.rows.device):
         for _ in range(recipe.epochs_for(training.n_rows)):
             plan = [torch.from_numpy(batch[batch >= 0]) for batch in next(order)]
             if has_batch_norm and len(plan) > 1 and len(plan[-1]) == 1:
@@ -132,9 +145,10 @@ def hold_out(training: Training, fraction: float, patience: int) -> tuple[Traini
             "it off, or change the fraction."
         )
     order = training.rng.permutation(n_rows)
-    test, own = torch.from_numpy(order[:count]), np.sort(order[count:])
+    own, device = np.sort(order[count:]), training.rows.device
+    test, rest = (torch.from_numpy(each).to(device) for each in (order[:count], own))
     watch = Watch(training.rows[test], training.targets[test], patience)
-    return replace(training, own=own, targets=training.targets[torch.from_numpy(own)]), watch
+    return replace(training, own=own, targets=training.targets[rest]), watch
 
 
 def trainable_part(correction: Correction, network: nn.Module) -> Correction:

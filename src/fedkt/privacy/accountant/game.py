@@ -44,6 +44,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 from scipy.stats import binom
 
 from fedkt.privacy.noise import Noise
@@ -65,6 +66,8 @@ MOST_QUERIES = 2_000
 """More queries than this take too long; the answer is then infinite, and another accountant's is used."""
 MOST_MOVES = 4_000_000
 """The same for queries times pairs, by the number of voters alone: more noise must not make a price infinite."""
+BLOCK = 8_000
+"""Grid points at a time: they stay in the cache, and are too few for a BLAS to start threads over."""
 TWO = np.array([2.0])
 INFLATION = 1.0 + 1e-12
 UNDERFLOW = 1e-280
@@ -139,12 +142,12 @@ def game_values(noise: Noise, queries: int, voters: int, abstentions: bool, step
     lowest = -math.ceil(reach / step + 1) * step
     points = round(-lowest / step) + math.ceil(min(ABOVE, queries * largest) / step) + 2
     values: Floats = np.maximum(0.0, -np.expm1(-(lowest + step * np.arange(points))))
-    moves = [
-        (move(p_one, q_one, step), move(p_zero, q_zero, step))
+    pairs = [
+        Pair.of(((p_one, q_one), (p_zero, q_zero)), step)
         for p_one, q_one, p_zero, q_zero in zip(coins.p_one, coins.q_one, coins.p_zero, coins.q_zero, strict=True)
     ]
     for query in range(1, queries + 1):
-        values = one_query(values, moves, step)
+        values = one_query(values, pairs, step)
         if query * largest < -lowest:
             beyond = math.floor((-query * largest - lowest) / step - 1e-6) + 1
             values[:beyond] = np.minimum(values[:beyond], query * UNDERFLOW)
@@ -153,45 +156,43 @@ def game_values(noise: Noise, queries: int, voters: int, abstentions: bool, step
 
 
 @dataclass(frozen=True)
-class Move:
-    """One answer of one pair: how probable it is under P, and how far it moves along the grid."""
+class Pair:
+    """One pair on the grid: the chance that an answer gives the game away, and V at which points counts how much."""
 
-    probability: float
-    shift: int
-    weight: float
-    certain: bool = False
-    """The answer is impossible under Q: it gives the game away."""
+    certain: float
+    taps: tuple[tuple[int, float], ...]
+
+    @classmethod
+    def of(cls, answers: tuple[tuple[float, float], ...], step: float) -> Pair:
+        """The pair whose answers have these probabilities under P and Q."""
+        certain, taps = 0.0, []
+        for p, q in answers:
+            loss = math.log(p) - math.log(q) + LOSS_ERROR if p and q else math.inf
+            # So large a loss is as good as certainty: V is at most 1, and the grid need not hold the shift.
+            if loss > CERTAIN_LOSS:
+                certain += p
+                continue
+            shift, weight = place(loss / step, step)
+            taps += [(shift, p * (1.0 - weight)), (shift + 1, p * weight)]
+        return cls(certain, tuple(taps))
 
 
-def move(p: float, q: float, step: float) -> Move:
-    """The move for an answer with probability p under P and q under Q."""
-    if p == 0:
-        return Move(0.0, 0, 0.0)
-    if q == 0:
-        return Move(p, 0, 0.0, certain=True)
-    loss = math.log(p) - math.log(q) + LOSS_ERROR
-    # So large a loss is as good as certainty: V is at most 1, and the grid need not hold the shift.
-    return Move(p, 0, 0.0, certain=True) if loss > CERTAIN_LOSS else Move(p, *place(loss / step, step))
-
-
-def one_query(values: Floats, moves: list[tuple[Move, Move]], step: float) -> Floats:
+def one_query(values: Floats, pairs: list[Pair], step: float) -> Floats:
     """V_{j+1} from V_j: the best pair at every point of the grid, rounded up."""
     points = len(values)
-    reach = max(abs(each.shift) for pair in moves for each in pair) + 2
+    reach = max((abs(shift) for pair in pairs for shift, _ in pair.taps), default=0) + 1
     # Room on both sides: the last value towards large y, the chord to (y, V) = (0, 1) towards y = 0.
     beyond = np.exp(-step * np.arange(1, reach + 1))
     room = np.concatenate([np.full(reach, values[0]), values, 1.0 - (1.0 - values[-1]) * beyond])
     best = np.zeros(points)
-    for pair in moves:
-        total = np.zeros(points)
-        for each in pair:
-            if each.certain:
-                total += each.probability
-                continue
-            start = reach + each.shift
-            total += each.probability * (1.0 - each.weight) * room[start : start + points]
-            total += each.probability * each.weight * room[start + 1 : start + 1 + points]
-        np.maximum(best, total, out=best)
+    for low in range(0, points, BLOCK):
+        block = best[low : low + BLOCK]
+        total, start = np.empty(len(block)), low + reach
+        for pair in pairs:
+            total.fill(pair.certain)
+            for shift, weight in pair.taps:
+                total = daxpy(room, total, len(block), weight, start + shift)
+            np.maximum(block, total, out=block)
     return np.minimum(1.0, best * INFLATION + UNDERFLOW)
 
 

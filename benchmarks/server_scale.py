@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import json
 import os
+import platform
 import resource
 import subprocess
 import sys
@@ -77,6 +78,55 @@ def vote_on_adult(family: str, voting: str, n_parties: int, data_dir: Path | Non
     }
 
 
+def large_vote(voting: str, n_parties: int, n_rows: int, folder: Path | None) -> dict[str, Any]:
+    """CPU seconds and memory of labelling rows by what students are made up to say, kept as a server keeps it."""
+    from fedkt.algorithms import FedKT
+    from fedkt.algorithms.voting.answers import StudentAnswers, compact
+    from fedkt.bundle import Bundle
+    from fedkt.federation import Server
+    from fedkt.models.exchange import OnnxModel
+    from fedkt.system.scratch import OnDisk, Scratch
+
+    fedkt = FedKT("tree", voting=voting)
+    names = tuple(map(str, range(CLASSES)))
+    # The rows themselves are not asked about here; only their number counts.
+    server = Server(np.zeros((n_rows, 1), np.float32), names, 0, scratch=folder)
+    scratch, answers = Scratch(folder), StudentAnswers()
+    rng = rng_of(1)
+    truth = rng.integers(0, CLASSES, n_rows)
+    densities = rng.gamma(0.3, 1.0, (n_rows, CLASSES)).astype(np.float32) + np.float32(1e-3)
+    started = os.times()
+    for place in range(n_parties):
+        counts = rng_of(2, place).integers(1, 100, CLASSES)
+        model = OnnxModel(b"", 1, CLASSES, soft=voting == "expert")
+        bundle = Bundle(f"party {place}", names, (model,) * fedkt.partitions)
+        if voting == "expert":
+            # What a perfect student of a party with these counts says, where parties differ in nothing else.
+            said = densities * counts.astype(np.float32)
+            said /= said.sum(axis=1, keepdims=True)
+            bundle = Bundle(bundle.sender, names, bundle.models, counts=tuple(map(int, counts)), soft=True)
+            kept = scratch.keep(compact([said], CLASSES))
+        else:
+            # Each student is wrong on a tenth of the rows, of which each party has others.
+            labels = [np.roll(truth, 0), truth.copy()]
+            for number, each in enumerate(labels):
+                first = (place * 2 + number) * 7_919 % n_rows
+                each[first : first + n_rows // 10] += 1
+                each %= CLASSES
+            kept = scratch.keep(compact(labels, CLASSES))
+        answers.voters.append((bundle, kept))
+    made = os.times()
+    with_labels = fedkt.voting.label(fedkt, server, answers)
+    on_disk = sum(int(np.prod(each.shape)) * each.dtype.itemsize for _, each in answers.voters if type(each) is OnDisk)
+    return {
+        "making_cpu_seconds": spent(started, made),
+        "labelling_cpu_seconds": spent(made, os.times()),
+        "peak_mb": peak_mb(),
+        "disk_gb": round(on_disk / 1e9, 2),
+        "labels": digest(with_labels.labels),
+    }
+
+
 def rng_of(*path: int) -> np.random.Generator:
     """A generator of its own for each piece of what is made up."""
     return np.random.default_rng(path)
@@ -110,13 +160,56 @@ def in_a_process(source: Path | None, *options: str) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Runs every case in a process of its own, and prints and keeps what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parties", type=int, default=1_000)
-    parser.add_argument("--family")
-    parser.add_argument("--voting")
-    parser.add_argument("--data-dir", type=Path, default=None)
-    o = parser.parse_args()
-    print(json.dumps(vote_on_adult(o.family, o.voting, o.parties, o.data_dir)))
+    parser.add_argument("--rows", type=int, default=1_000_000, help="with --large")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--rival", type=Path, help="the src folder of another version")
+    parser.add_argument("--folder", type=Path, help="where answers lie that are too many for memory (--large)")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--json", type=Path, help="a file to keep the result in, beside what others it holds")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.case is not None:
+        family, _, voting = options.case.partition(" ")
+        if options.large:
+            print(json.dumps(large_vote(voting, options.parties, options.rows, options.folder)))
+        else:
+            print(json.dumps(vote_on_adult(family, voting, options.parties, options.data_dir)))
+        return
+    again = [each for each in sys.argv[1:] if each != "--json" and each != str(options.json)]
+    result: dict[str, Any] = {"parties": options.parties}
+    if options.large:
+        result |= {"rows": options.rows, "classes": CLASSES}
+        for voting in VOTINGS:
+            result[voting] = in_a_process(None, "--case", f"any {voting}", *again)
+            print(voting, json.dumps(result[voting]), flush=True)
+    else:
+        for case in (f"{family} {voting}" for family in FAMILIES for voting in VOTINGS):
+            result[case] = {"now": in_a_process(None, "--case", case, *again)}
+            if options.rival is not None:
+                result[case]["rival"] = in_a_process(options.rival, "--case", case, *again)
+                same = {each: result[case]["now"][each] == result[case]["rival"][each] for each in ("labels", "final")}
+                result[case] |= {"ratio": ratio(result[case]), "same": same}
+            print(case, json.dumps(result[case]), flush=True)
+    if options.json is not None:
+        keep(options.json, f"large {options.parties} x {options.rows}" if options.large else "adult", result)
+
+
+def ratio(case: dict[str, dict[str, Any]]) -> float:
+    """How many times the CPU seconds the rival takes, from the first question to the final model."""
+    both = [case[who]["asking_cpu_seconds"] + case[who]["labelling_cpu_seconds"] for who in ("rival", "now")]
+    return round(both[0] / both[1], 2)
+
+
+def keep(path: Path, name: str, result: dict[str, Any]) -> None:
+    """Write a result beside those that a file holds."""
+    from fedkt.system.versions import versions
+
+    whole = json.loads(path.read_text()) if path.exists() else {"benchmark": "server_scale"}
+    whole |= {"machine": platform.processor() or platform.machine(), "versions": versions(), name: result}
+    path.write_text(json.dumps(whole, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -147,6 +147,10 @@ class ChildReader:
         self._selector.register(child.stdout, selectors.EVENT_READ)
         self.allow(START_SECONDS)
 
+    def close(self) -> None:
+        """Nothing more is read."""
+        self._selector.close()
+
     def allow(self, seconds: float) -> None:
         """What is read from here on has to come within so many seconds."""
         self._allowed, self._deadline = seconds, time.monotonic() + seconds

@@ -53,10 +53,9 @@ class Fork:
             self._code = int(json.loads(message)["code"])
         return self._code
 
+    @property
     def has_ended(self) -> bool:
-        """Whether it has made room for the next one, after a moment in which it may."""
-        with suppress(ChildEnd, subprocess.TimeoutExpired):
-            self.wait(END_SECONDS)
+        """Whether it is known to have made room for the next one."""
         return self._code is not None
 
 
@@ -114,10 +113,13 @@ class ForkingProcesses:
             with memory_hidden():
                 fork = process.fork(request, models)
                 yield fork
+                # It has answered; one that was stopped is given no time.
+                with suppress(ChildEnd, subprocess.TimeoutExpired):
+                    fork.wait(END_SECONDS)
         finally:
             if fork is not None and fork.stdout is not None:
                 fork.stdout.close()
-            self._give_back(process, good=fork is not None and fork.has_ended())
+            self._give_back(process, good=fork is not None and fork.has_ended)
 
     def close(self) -> None:
         """End them all, also those that are at work."""

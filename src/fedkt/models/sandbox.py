@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -132,8 +132,11 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         if not question.models:
             return answers
         try:
-            with hand_over(question.models) as models, self._process(question, models) as process:
-                reader = ChildReader(process, question.limits)
+            with (
+                hand_over(question.models) as models,
+                self._process(question, models) as process,
+                closing(ChildReader(process, question.limits)) as reader,
+            ):
                 for answer in self._read_answers(reader, question):
                     free = question.free_labels is not None and question.free_labels[len(answers)]
                     answers.append(answer if free else _one_answer(answer))

@@ -83,9 +83,9 @@ class Scratch:
     object, however its process ends.
     """
 
-    def __init__(self, folder: Path | None = None, *, memory: int = MEMORY_BYTES) -> None:
+    def __init__(self, folder: Path | None = None, *, memory: int | None = None) -> None:
         self.folder = Path(tempfile.gettempdir()) if folder is None else folder
-        self._memory = memory
+        self._memory = MEMORY_BYTES if memory is None else memory
         self._file: FileIO | None = None
         self._end = 0
         self._lock = threading.Lock()

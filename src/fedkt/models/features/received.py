@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -155,7 +155,7 @@ def _answers(graph: bytes, rows: NDArray[np.float32], width: int) -> Iterator[by
         child = resources.enter_context(child_process([each for each in where if isinstance(each, int)]))
         resources.enter_context(memory_hidden())
         try:
-            reader = ChildReader(child, bounds)
+            reader = resources.enter_context(closing(ChildReader(child, bounds)))
             send_request(child, request)
             reader.line()
             reader.allow(START_SECONDS + bounds.wall_seconds)

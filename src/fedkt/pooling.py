@@ -38,6 +38,8 @@ MISFIT = 0.3
 Set on development seeds, on which hardly an honest party comes so far, and hardly one does not that gives all its rows
 to its rarest class (docs/decisions/0009).
 """
+FAINTEST = 1e-200
+"""A party that could hardly say less of a row says nothing of it."""
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
 MATCHING_STEPS = 300
@@ -100,10 +102,11 @@ def misfits(said: Matrix, counts: Matrix, pooled: Matrix) -> Matrix:
     sums, silent = np.zeros(counts.shape), np.zeros(len(counts))
     for rows in row_blocks(len(pooled), counts.size):
         block = pooled[rows]
-        totals = block @ parts.T
         # As `normalise_rows` has it for each party, without a table of parties × rows × classes.
-        sums += parts * ((1.0 / np.where(totals > 0, totals, np.inf)).T @ block)
-        silent += (totals <= 0).sum(axis=0)
+        totals = block @ parts.T
+        heard = totals > FAINTEST
+        sums += parts * ((heard / np.where(heard, totals, 1.0)).T @ block)
+        silent += (~heard).sum(axis=0)
     expected = (sums + silent[:, None] / counts.shape[1]) / max(len(pooled), 1)
     return np.asarray(np.abs(said - expected).sum(axis=1) / 2)
 

@@ -103,14 +103,16 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     """
 
     def __init__(self, rows: Any, *, fork: bool = True) -> None:
-        self._table = np.ascontiguousarray(rows, dtype="<f4")
+        self._given = rows
         self._fork = fork and can_fork()
         self._forking: ForkingProcesses | None = None
         self._resources = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as opened:
-            self._rows = opened.enter_context(hand_over([self._table.data]))
+            table = np.ascontiguousarray(self._given, dtype="<f4")
+            self._shape = table.shape
+            self._rows = opened.enter_context(hand_over([table.data]))
             if self._fork and isinstance(self._rows, int):
                 self._forking = ForkingProcesses(self._setting)
                 opened.callback(self._forking.close)
@@ -124,7 +126,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     @property
     def _setting(self) -> dict[str, Any]:
-        return {"parent": os.getpid(), "rows": self._rows, "shape": list(self._table.shape)}
+        return {"parent": os.getpid(), "rows": self._rows, "shape": list(self._shape)}
 
     def ask(self, question: Question) -> list[FullAnswer]:
         """What each model of one party answers, or why it answers nothing."""
@@ -164,7 +166,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         reader.line()
         for soft in question.soft:
             reader.allow(question.limits.wall_seconds)
-            yield _read_answer(reader, len(self._table), question.n_classes, soft=soft)
+            yield _read_answer(reader, self._shape[0], question.n_classes, soft=soft)
 
 
 def _read_answer(reader: ChildReader, n_rows: int, n_classes: int, *, soft: bool) -> FullAnswer:

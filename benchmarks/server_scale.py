@@ -1,7 +1,7 @@
 """What a server of 1,000 parties takes: CPU seconds, peak memory and disk.
 
-    python benchmarks/server_scale.py [--rival FOLDER] [--parties 1000] [--json FILE]
-    python benchmarks/server_scale.py --large [--parties 1000] [--rows 1000000] [--json FILE]
+    python benchmarks/server_scale.py [--rival FOLDER] [--parties 1000] [--only WORD] [--json FILE]
+    python benchmarks/server_scale.py --large [--parties 1000] [--rows 1000000] [--only WORD] [--json FILE]
 
 Without `--large`, 1,000 bundles of received students label Adult's public rows, two trees each by consistent voting and
 small forests by expert voting, and a tree learns the labels. The rival is another version of fedkt, the `src` of a
@@ -29,6 +29,7 @@ import numpy as np
 CLASSES, DISTINCT = 10, 10
 FAMILIES = {"tree": {"max_depth": 6}, "forest": {"n_estimators": 10, "max_depth": 6}}
 VOTINGS = ("consistent", "expert")
+CASES = ("tree consistent", "forest expert")
 
 
 def vote_on_adult(family: str, voting: str, n_parties: int, data_dir: Path | None) -> dict[str, Any]:
@@ -165,6 +166,7 @@ def main() -> None:
     parser.add_argument("--parties", type=int, default=1_000)
     parser.add_argument("--rows", type=int, default=1_000_000, help="with --large")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--only", default="", metavar="WORD", help="leave out cases without it in their name")
     parser.add_argument("--rival", type=Path, help="the src folder of another version")
     parser.add_argument("--folder", type=Path, help="where answers lie that are too many for memory (--large)")
     parser.add_argument("--data-dir", type=Path)
@@ -179,14 +181,13 @@ def main() -> None:
             print(json.dumps(vote_on_adult(family, voting, options.parties, options.data_dir)))
         return
     again = [each for each in sys.argv[1:] if each != "--json" and each != str(options.json)]
-    result: dict[str, Any] = {"parties": options.parties}
+    result: dict[str, Any] = {}
     if options.large:
-        result |= {"rows": options.rows, "classes": CLASSES}
-        for voting in VOTINGS:
+        for voting in (each for each in VOTINGS if options.only in each):
             result[voting] = in_a_process(None, "--case", f"any {voting}", *again)
             print(voting, json.dumps(result[voting]), flush=True)
     else:
-        for case in ("tree consistent", "forest expert"):
+        for case in (each for each in CASES if options.only in each):
             result[case] = {"now": in_a_process(None, "--case", case, *again)}
             if options.rival is not None:
                 result[case]["rival"] = in_a_process(options.rival, "--case", case, *again)
@@ -194,7 +195,12 @@ def main() -> None:
                 result[case] |= {"ratio": ratio(result[case]), "same": same}
             print(case, json.dumps(result[case]), flush=True)
     if options.json is not None:
-        keep(options.json, f"large {options.parties} x {options.rows}" if options.large else "adult", result)
+        size = f"{options.parties} parties"
+        keep(
+            options.json,
+            f"{size}, {options.rows} rows, {CLASSES} classes" if options.large else f"{size}, adult",
+            result,
+        )
 
 
 def ratio(case: dict[str, dict[str, Any]]) -> float:
@@ -208,7 +214,8 @@ def keep(path: Path, name: str, result: dict[str, Any]) -> None:
     from fedkt.system.versions import versions
 
     whole = json.loads(path.read_text()) if path.exists() else {"benchmark": "server_scale"}
-    whole |= {"machine": platform.processor() or platform.machine(), "versions": versions(), name: result}
+    whole |= {"machine": platform.processor() or platform.machine(), "versions": versions()}
+    whole[name] = whole.get(name, {}) | result
     path.write_text(json.dumps(whole, indent=1) + "\n")
 
 

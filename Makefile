@@ -54,9 +54,9 @@ lint: $(READY) ## style and types
 docs: $(READY) ## the documentation as a site in site/
 	$(BIN)/zensical build --strict
 
-bench: $(READY) ## what fedkt costs beside plain scikit-learn, and what stacks of networks save
-	$(BIN)/python benchmarks/overhead.py
-	$(BIN)/python benchmarks/neural.py
+bench: $(READY) ## what fedkt costs beside bare loops of the same models, in short; docs/benchmarks.md has the long form
+	$(BIN)/fedkt bench adult cod-rna --parties 5 --repeats 1
+	$(BIN)/fedkt bench growth --repeats 1
 
 fuzz: $(READY) ## coverage-guided search for files that break a reader; SECONDS=60 for all readers together
 	$(PIP) --no-deps --require-hashes --requirement fuzz/requirements.lock

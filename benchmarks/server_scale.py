@@ -106,7 +106,7 @@ def large_vote(voting: str, n_parties: int, n_rows: int, folder: Path | None) ->
             said = densities * counts.astype(np.float32)
             said /= said.sum(axis=1, keepdims=True)
             bundle = Bundle(bundle.sender, names, bundle.models, counts=tuple(map(int, counts)), soft=True)
-            kept = scratch.keep(compact([said], CLASSES))
+            kept = scratch.keep(compact(said[None], CLASSES))
         else:
             # Each student is wrong on a tenth of the rows, of which each party has others.
             labels = [np.roll(truth, 0), truth.copy()]
@@ -114,7 +114,7 @@ def large_vote(voting: str, n_parties: int, n_rows: int, folder: Path | None) ->
                 first = (place * 2 + number) * 7_919 % n_rows
                 each[first : first + n_rows // 10] += 1
                 each %= CLASSES
-            kept = scratch.keep(compact(labels, CLASSES))
+            kept = scratch.keep(compact(np.stack(labels), CLASSES))
         answers.voters.append((bundle, kept))
     made = os.times()
     with_labels = fedkt.voting.label(fedkt, server, answers)

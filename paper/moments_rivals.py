@@ -4,9 +4,8 @@
     python paper/moments_rivals.py fisher --seeds 300-301 [--datasets mnist]
 
 *bagging* is federated XGBoost as Flower's FedXgbBagging has it: in each round every party boosts one tree onto the
-global model with its own rows, and the server appends all of them. Trees of depth 6; what all trees of a round may add
-together is in RATES, since fifty trees with a step of their own each would overshoot. RATES were chosen on seeds 210
-and 211, on rows that are no test rows (`--rates` tries them).
+global model with its own rows, and the server appends all of them (`fedkt.bench.plain.bagging`). RATES were chosen on
+seeds 210 and 211, on rows that are no test rows (`--rates` tries them).
 
 *fisher* is FedFisher (Jhunjhunwala, Wang and Joshi: FedFisher: Leveraging Fisher Information for One-Shot Federated
 Learning, AISTATS 2024) with diagonal Fisher information, written anew from the paper's description: parties train from
@@ -28,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
+from fedkt.bench.plain.bagging import RATES, ROUNDS, rounds_of
 from fedkt.data import Dataset, load
 from fedkt.federation import Party, seed_for
 from fedkt.lab.runner import assemble, draw_parties
@@ -40,9 +40,6 @@ from paper.moments_data import register
 from paper.moments_study import MOMENTS, setting_of
 
 RESULTS = Path(__file__).parent / "results" / "moments-rivals.jsonl"
-ROUNDS, DEPTH = 10, 6
-RATES = {"heart": 0.3, "cod-rna": 2.0, "adult": 1.0}
-"""What the trees of a round may add together, as a multiple of one tree's own step of 1."""
 TRIED_RATES = (0.3, 1.0, 2.0)
 ROUNDS_KEPT = (1, 10)
 """After which the model is measured."""
@@ -83,31 +80,11 @@ def parties_of(data: Dataset, seed: int) -> list[Party]:
 
 def bagging(data: Dataset, parties: Sequence[Party], seed: int, rate: float | None = None) -> dict[str, Any]:
     """Figures after ROUNDS rounds and after some before, and the bytes that a party sends and receives."""
-    import xgboost
-
     rate = RATES[data.name] if rate is None else rate
-    options = {
-        **{"objective": "binary:logistic", "max_depth": DEPTH, "eta": rate / len(parties), "base_score": 0.5},
-        **{"nthread": 1, "tree_method": "hist", "seed": seed % 2**31},
-    }
-    held = [xgboost.DMatrix(party.X, label=party.y) for party in parties]
-    margins = [np.zeros(len(party.y)) for party in parties]
-    test, score = xgboost.DMatrix(data.X_test), np.zeros(len(data.y_test))
-    known = [xgboost.DMatrix(party.X) for party in parties]
-    sent, figures = 0, {}
-    for number in range(1, ROUNDS + 1):
-        trees = []
-        for own, margin in zip(held, margins, strict=True):
-            own.set_base_margin(margin)
-            trees.append(xgboost.train(options, own, num_boost_round=1))
-        # Trees alone, without the margin that they were boosted onto.
-        for tree in trees:
-            score += tree.predict(test, output_margin=True)
-            for rows, margin in zip(known, margins, strict=True):
-                margin += tree.predict(rows, output_margin=True)
-        sent += sum(len(tree.save_raw("ubj")) for tree in trees)
-        if number in ROUNDS_KEPT:
-            figures[f"round {number}"] = figures_of(quality_of(data, logistic(score)))
+    shares = [(party.X, party.y) for party in parties]
+    after = list(rounds_of(shares, data.X_test, rate=rate, seed=seed))
+    figures = {f"round {kept}": figures_of(quality_of(data, logistic(after[kept - 1][0]))) for kept in ROUNDS_KEPT}
+    sent = after[-1][1]
     return {
         **figures[f"round {ROUNDS}"],
         "after one round": figures["round 1"],

@@ -28,6 +28,7 @@ ALLOWED = {
 }
 BASE = set(ALLOWED)
 ALLOWED |= {part: BASE for part in ("estimator", "lab", "live")}
+ALLOWED["bench"] = BASE | {"lab"}
 ALLOWED["cli"] = set(ALLOWED)
 
 PAPER = SOURCE.parents[1] / "paper"
@@ -35,6 +36,8 @@ COMMANDS = {"__main__.py"}
 """`python -m paper` speaks like `fedkt`: the same options, progress bars, tables and refusals."""
 
 HEAVY = {"torch", "xgboost", "lightgbm"}
+LOOPS = SOURCE / "bench" / "plain"
+"""What fedkt is measured against: whoever writes such a loop has no models folder."""
 
 
 def modules():
@@ -78,8 +81,14 @@ def test_only_the_papers_command_speaks_through_the_command_line(path):
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_learning_libraries_are_known_to_the_models_folder_only(path):
-    if path.relative_to(SOURCE).parts[0] != "models":
+    if path.relative_to(SOURCE).parts[0] != "models" and path.parent != LOOPS:
         assert not HEAVY & {name.split(".")[0] for name in imported(path)}
+
+
+@pytest.mark.parametrize("path", sorted(LOOPS.glob("*.py")), ids=lambda path: path.name)
+def test_a_bare_loop_has_nothing_of_fedkt_but_its_rows_and_the_clock(path):
+    used = {name for name in imported(path) if name.startswith("fedkt.") and not name.startswith("fedkt.bench.plain")}
+    assert {name.rpartition(".")[0] for name in used} <= {"fedkt.bench.work", "fedkt.system.stages"}
 
 
 def test_nothing_in_the_product_can_unpickle():

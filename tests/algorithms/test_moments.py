@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedkt import FedKTClassifier
+from fedkt.algorithms.auto import Auto
 from fedkt.algorithms.class_sums import GRAM, MOMENTS, sums_of, unpacked
 from fedkt.algorithms.moments import MAP_SEED, Moments, noise_for_epsilon
 from fedkt.algorithms.received_sums import Received, note_skew
@@ -263,6 +264,23 @@ def test_a_classifier_gives_moments_its_noise():
         voting="moments", level="L2", noise=GaussianSums(2.0), class_labels=[0, 1, 2], noise_seed=1, random_state=0
     ).fit(X, Y, parties=np.arange(900) % 3, public=PUBLIC)
     assert noisy.report_.epsilon == pytest.approx(5.0, abs=1.0)
+
+
+@pytest.mark.parametrize("algorithm", [Moments("tree"), Auto("tree")])
+def test_the_map_of_the_same_public_rows_is_made_once(algorithm, monkeypatch):
+    made = []
+
+    def map_of(self, public, image):
+        made.append(public)
+        return table_map(public, seed=MAP_SEED)
+
+    monkeypatch.setattr(Moments, "map_of", map_of)
+    simulate(algorithm, dealt_out([450]), server())
+    assert len(made) == 1
+    simulate(algorithm, [party("north", np.arange(900))], server())
+    assert len(made) == 1
+    algorithm.party_step(replace(party("north", np.arange(900)), public=PUBLIC + 1.0), None)
+    assert len(made) == 2
 
 
 def test_public_rows_without_anything_that_varies_are_refused_before_rows_are_read():

@@ -307,6 +307,22 @@ def test_a_file_that_cannot_be_written_is_named_and_not_its_temporary_name():
     assert final_path("/data/x.csv") == "/data/x.csv"
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--algorithm", "solo"), "--cache would do nothing: no students are kept of solo"),
+        (("--voting", "expert", "--bytes"), "--bytes packs the students themselves"),
+        (("--voting", "expert"), "Others can write into"),
+    ],
+)
+def test_a_cache_that_would_do_nothing_or_is_not_ones_own_is_refused(tmp_path, words, reason):
+    tmp_path.chmod(0o777)
+    done = fedkt("simulate", "digits", *QUICK[:4], *words, "--cache", str(tmp_path), "--json")
+    assert done.returncode == 1
+    assert reason in " ".join(done.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_datasets_are_listed():
     assert {"digits", "adult", "adult-table", "cod-rna", "heart"} <= set(json.loads(fedkt("datasets", "--json").stdout))
 

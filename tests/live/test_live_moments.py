@@ -398,7 +398,7 @@ def test_a_graph_that_is_not_what_the_plan_says_is_refused_when_the_plan_is_read
     folder = copy_of(exact)
     plan = read_plan(folder / "plan.toml")
     graph, width, columns = plan.features.graph_bytes, plan.features.width, plan.columns.n_features
-    bomb = base64.b64encode(zlib.compress(bytes(13 * 2**20))).decode()
+    bomb = base64.b64encode(zlib.compress(bytes(25 * 2**20))).decode()
     node = helper.make_node("Abs", ["rows"], ["features"])
     more = made_graph([helper.make_node("Add", ["rows", "more"], ["features"])], width=width, columns=columns)
     two = made_graph([node], width=width, columns=columns, inputs=("rows", "more"))
@@ -406,7 +406,7 @@ def test_a_graph_that_is_not_what_the_plan_says_is_refused_when_the_plan_is_read
         (graph, {"sha256": "0" * 64}, "features.sha256: it is the digest of another graph"),
         (graph, {"width": width + 1}, r"has the shape \[0, \d+\], not"),
         (graph, {"graph": "%%%"}, "features.graph: it is damaged"),
-        (graph, {"graph": bomb}, "features.graph: unpacked it has more than the 12,582,912 bytes"),
+        (graph, {"graph": bomb}, "features.graph: unpacked it has more than the 25,165,824 bytes"),
         (graph, {"prefixes": [9, 4]}, "prefixes: they grow"),
         (graph, {"note": "x"}, "features.note is not a key that a plan has"),
         (two, {}, "features.graph: the graph has 2 inputs"),

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from fedkt.bench.plain.bagging import DEPTH, ROUNDS
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
-from paper.moments_rivals import DEPTH, ROUNDS, bagging
+from paper.moments_rivals import bagging
 from paper.quality_tables import breast_cancer
 
 

@@ -42,7 +42,6 @@ from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Algorithm, Diary, Party, Server
 from fedkt.models.base import Model, one_thread
-from fedkt.models.features.feature_map import Features
 from fedkt.system.parallel import Progress
 
 REST = "rest"
@@ -106,14 +105,11 @@ class Auto(Algorithm):
         trials = [without(party, rows) for party, rows in zip(parties, aside, strict=True) if len(rows)]
         sent = self.expert.party_steps([*parties, *trials], broadcast, jobs=jobs, progress=progress)
         tried = iter(sent[len(parties) :])
-        maps: dict[int, Features] = {}
         result = []
         for party, students, rows in zip(parties, sent[: len(parties)], aside, strict=True):
             trial = next(tried) if len(rows) else None
             try:
-                features = maps.get(id(party.public)) or maps.setdefault(
-                    id(party.public), self.moments.feature_map(party)
-                )
+                features = self.moments.feature_map(party)
             except DataError as reason:
                 party.diary.say(f"Party {party.name!r} sends no sums, because no features can be made: {reason}")
                 result.append(students)

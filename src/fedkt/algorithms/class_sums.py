@@ -25,6 +25,8 @@ MOMENTS = "moments"
 GRAM = "gram"
 BLOCK = 8_192
 """Rows summed up at a time."""
+MOST_VALUES = 2**23
+"""Features that are in memory at a time."""
 MOST_ROWS = 2.0**53
 """More rows of a class nobody has; larger whole numbers are not all doubles."""
 SLACK = 1e-3
@@ -61,12 +63,17 @@ def sums_of(features: Features, X: Any, y: Labels, n_classes: int, *, gram: bool
     """The sums of these rows; of none, zeros."""
     moments = np.zeros((features.width, n_classes))
     square = np.zeros((features.width, features.width)) if gram else None
-    for start in range(0, len(y), BLOCK):
-        block = features(take_rows(X, np.arange(start, min(start + BLOCK, len(y)))))
-        with one_thread():
-            moments += block.T @ np.eye(n_classes)[y[start : start + BLOCK]]
-            if square is not None:
-                square += block.T @ block
+    # A received map has a child process for all rows it is asked about at once, so that a few blocks share one; the
+    # sums are made block by block all the same, since the order of additions is seen in their last bits.
+    rows = BLOCK * max(1, MOST_VALUES // (BLOCK * features.width))
+    for start in range(0, len(y), rows):
+        found = features(take_rows(X, np.arange(start, min(start + rows, len(y)))))
+        for place in range(0, len(found), BLOCK):
+            block = found[place : place + BLOCK]
+            with one_thread():
+                moments += block.T @ np.eye(n_classes)[y[start + place : start + place + len(block)]]
+                if square is not None:
+                    square += block.T @ block
     return ClassSums(moments, square)
 
 

@@ -63,10 +63,11 @@ def rows_aside(party: Party) -> Labels:
 
 
 def without(party: Party, rows: Labels) -> Party:
-    """The party with all its rows but these, a diary and a shelf of its own."""
+    """The party with all its rows but these, about which its students are asked; a diary and a shelf of its own."""
     kept = np.setdiff1d(np.arange(len(party.y)), rows)
     ids = None if party.ids is None else [party.ids[each] for each in kept]
-    return replace(party, X=take_rows(party.X, kept), y=party.y[kept], ids=ids, shelf={}, diary=Diary())
+    own = {"X": take_rows(party.X, kept), "y": party.y[kept], "ids": ids, "asked_too": take_rows(party.X, rows)}
+    return replace(party, **own, shelf={}, diary=Diary(spared=party.diary.spared))
 
 
 def score(party: Party, rows: Labels, students: Sequence[Model], features: Features) -> NDArray[np.float64]:

@@ -18,8 +18,8 @@ import numpy as np
 
 from fedkt.algorithms.calibration import check_adjacency, check_records
 from fedkt.algorithms.final import check_copies, final_lesson, fit_by_labels
+from fedkt.algorithms.kept_students import learn_or_recall
 from fedkt.algorithms.lesson import Lesson, fit_roles_to_rows
-from fedkt.algorithms.soft_lesson import learn_all
 from fedkt.algorithms.teachers import check_weights, refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
 from fedkt.algorithms.voting.answers import StudentAnswers
@@ -34,6 +34,7 @@ from fedkt.models.ensemble import fit_to_rows, is_neural
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
+from fedkt.system.stages import stage
 from fedkt.votes import Labels
 
 QUERY_STREAM = 0xFED
@@ -165,8 +166,9 @@ class FedKT(Algorithm):
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""
+        soft = self.voting.probabilities
         for lesson in self.lessons(party, fit_roles_to_rows(self.voting.roles_for(self, party.model), party)):
-            (student,) = learn_all([lesson], jobs=party.jobs, progress=party.progress)
+            (student,) = learn_or_recall([lesson], soft=soft, jobs=party.jobs, progress=party.progress)
             party.shelf[student_name(lesson.partition)] = student
         return self.message(party)
 
@@ -176,7 +178,8 @@ class FedKT(Algorithm):
         """The students of all parties, trained at once."""
         every = self.roles_at(parties)
         lessons = [lesson for party, own in zip(parties, every, strict=True) for lesson in self.lessons(party, own)]
-        for lesson, student in zip(lessons, learn_all(lessons, jobs=jobs, progress=progress), strict=True):
+        students = learn_or_recall(lessons, soft=self.voting.probabilities, jobs=jobs, progress=progress)
+        for lesson, student in zip(lessons, students, strict=True):
             lesson.party.shelf[student_name(lesson.partition)] = student
         return [self.message(party) for party in parties]
 
@@ -249,22 +252,24 @@ class FedKT(Algorithm):
         self.check()
         # At L0 and L2 the students are asked about every public row.
         queries = self.query_rows(count_rows(server.public)) if self.level == "L1" else None
-        with one_thread():
+        with one_thread(), stage("asking"):
             return ask_students(self.voting, server, bundles, queries)
 
     def train_final(self, server: Server, answers: StudentAnswers) -> Bundle:
         """The final model, from what the students have said."""
         with one_thread():
             released = len(server.ledger.releases)
-            labelled = self.voting.label(self, server, answers)
+            with stage("vote"):
+                labelled = self.voting.label(self, server, answers)
             if self.level == "L1" and len(server.ledger.releases) == released:
                 raise self.voting.noise_lost("L1")
             server.diary.vote.labels = [(labelled.queries, labelled.labels)]
             note_absent_classes(server, labelled.labels)
-            if self.soft_final:
-                model = final_lesson(self, server, labelled).fit()
-            else:
-                model = fit_by_labels(self, server, labelled)
+            with stage("final model"):
+                if self.soft_final:
+                    model = final_lesson(self, server, labelled).fit()
+                else:
+                    model = fit_by_labels(self, server, labelled)
             return Bundle("server", server.classes, (model,))
 
     def final_model(self, server: Server) -> Any:

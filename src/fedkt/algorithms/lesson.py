@@ -27,6 +27,7 @@ from fedkt.models.ensemble import TrainingTask, fit_to_rows
 from fedkt.models.training import Done, train_and_ask, train_models
 from fedkt.privacy import Release
 from fedkt.system.parallel import Progress, progress_counter
+from fedkt.system.stages import stage
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
 
 EMPTY = "its subset has no rows"
@@ -172,7 +173,8 @@ def learn_students(lessons: Sequence[Lesson], *, jobs: int, progress: Progress |
     done = progress_counter(progress, total)
     votes = TeacherVotes(lessons, n_classes, jobs, done)
     with one_thread():
-        tasks = [lesson.student_task(release_labels(lesson, votes, place)) for place, lesson in enumerate(lessons)]
+        with stage("votes"):
+            tasks = [lesson.student_task(release_labels(lesson, votes, place)) for place, lesson in enumerate(lessons)]
         say = lessons[0].party.diary.say
         return train_models(tasks, n_classes, jobs=jobs, done=done, say=say, what="students")
 

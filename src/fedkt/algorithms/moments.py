@@ -48,6 +48,7 @@ from fedkt.privacy.ledger import check_level, require_level
 from fedkt.privacy.price import sums_release
 from fedkt.privacy.sums import GaussianSums
 from fedkt.system.parallel import Progress, progress_counter
+from fedkt.system.stages import stage
 from fedkt.votes import Labels
 
 MAP_SEED = 0xFEA7
@@ -91,6 +92,7 @@ class Moments(Algorithm):
         self.class_shares = class_shares
         self.features = features
         self.copies = copies
+        self._made: tuple[Any, FeatureMap] | None = None
 
     def with_noise(self, noise: Noise) -> Self:
         """The same with another noise."""
@@ -142,8 +144,12 @@ class Moments(Algorithm):
     # The party's half.
 
     def feature_map(self, side: Side) -> Features:
-        """φ, as agreed, or as the public rows have it."""
-        return self.map_of(side.public, side.image) if self.features is None else self.features
+        """φ, as agreed, or as the public rows have it; of the same rows it is made once."""
+        if self.features is not None:
+            return self.features
+        if self._made is None or self._made[0] is not side.public:
+            self._made = side.public, self.map_of(side.public, side.image)
+        return self._made[1]
 
     def map_of(self, public: Any, image: Image | None) -> FeatureMap:
         """φ, made of the public rows."""
@@ -176,11 +182,10 @@ class Moments(Algorithm):
         self.check()
         if self.copies:
             check_copies(self.final, parties[0])
-        maps: dict[int, Features] = {}
         done, sent = progress_counter(progress, len(parties)), []
         for party in parties:
-            features = maps.get(id(party.public)) or maps.setdefault(id(party.public), self.feature_map(party))
-            sent.append(self.message(party, features))
+            with stage("sums"):
+                sent.append(self.message(party, self.feature_map(party)))
             done(1)
         return sent
 
@@ -224,7 +229,10 @@ class Moments(Algorithm):
 
     def server_step(self, server: Server, bundles: Sequence[Bundle]) -> Bundle:
         """The final model: the head of all sums, or a model that has learned what it says."""
-        return self.train_final(server, self.hear(server, bundles))
+        with stage("asking"):
+            heard = self.hear(server, bundles)
+        with stage("final model"):
+            return self.train_final(server, heard)
 
     def hear(self, server: Server, bundles: Sequence[Bundle]) -> Heard:
         """The sums that may be some rows'; who sent others is named and left out.

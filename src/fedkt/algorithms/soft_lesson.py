@@ -20,6 +20,7 @@ from fedkt.models.ensemble import TrainingTask
 from fedkt.models.training import train_models
 from fedkt.pooling import Matrix, normalise_rows
 from fedkt.system.parallel import Progress, progress_counter, sub_progress
+from fedkt.system.stages import stage
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,9 @@ def learn_distributions(lessons: Sequence[SoftLesson], *, jobs: int, progress: P
     done = progress_counter(progress, len(teachers) + len(lessons))
     with one_thread():
         trained = iter(train_models(teachers, n_outputs, jobs=jobs, done=done, say=say, what="teachers"))
-        students = [
-            lesson.soft_student_task(lesson.distributions([next(trained) for _ in lesson.teachers]))
-            for lesson in lessons
-        ]
+        with stage("votes"):
+            students = [
+                lesson.soft_student_task(lesson.distributions([next(trained) for _ in lesson.teachers]))
+                for lesson in lessons
+            ]
         return train_models(students, n_outputs, jobs=jobs, done=done, say=say, what="students")

@@ -12,6 +12,7 @@ from typing import NoReturn, TextIO
 import typer
 
 from fedkt.cli import (
+    bench,
     compare,
     datasets,
     demo,
@@ -51,6 +52,7 @@ PROMISE = "Know what is promised"
 app.command(rich_help_panel=TRY)(demo.demo)
 app.command(rich_help_panel=TRY)(simulate.simulate)
 app.command(rich_help_panel=TRY)(compare.compare)
+app.command(rich_help_panel=TRY)(bench.bench)
 app.command(rich_help_panel=TRY)(datasets.datasets)
 app.command(rich_help_panel=TRY)(plug_ins.plug_ins)
 app.add_typer(public.app, name="public", rich_help_panel=LIVE)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from fedkt.algorithms import ALGORITHMS
 from fedkt.algorithms.usual import usual_algorithm
+from fedkt.bench.cases import CASES, GROWTH
 from fedkt.data import DATASETS
 from fedkt.data.partition import PARTITIONERS
 from fedkt.models.catalogue import MODELS
@@ -55,6 +56,7 @@ def noise_word(name: str) -> str:
 LISTS: dict[str, Callable[[], str]] = {
     "algorithms": lambda: either(names("fedkt.algorithms", ALGORITHMS)),
     "algorithm": lambda: by_level(usual_algorithm),
+    "benchmarks": lambda: either((*CASES, GROWTH)),
     "compared": lambda: by_level(usual_algorithms),
     "datasets": lambda: either(names("fedkt.datasets", DATASETS)),
     "models": lambda: either(names("fedkt.models", MODELS)),

@@ -28,7 +28,10 @@ class ComparisonFiles:
     panel: ClassVar[str] = OUTPUT
     results: Annotated[
         Path | None,
-        typer.Option(help="JSON-lines file: every finished run is kept there at once, and none is run again."),
+        typer.Option(
+            help="JSON-lines file: every finished run is kept there at once, and none is run again. A run that was "
+            "killed goes on with the students it had finished."
+        ),
     ] = None
     curve: Annotated[
         Path | None,
@@ -126,13 +129,17 @@ def run_settings(
 ) -> tuple[list[Report], dict[str, str]]:
     """The reports of the runs, and why an algorithm is not among them."""
     from fedkt.cli.output import progress_bar
+    from fedkt.cli.runs import student_cache
     from fedkt.lab.series import run_all
 
+    cache = student_cache(output, settings)
     unfit: dict[str, str] = {}
     with progress_bar("compare", quiet=output.as_json) as bar:
         reports = run_all(
             settings,
             results=results,
+            cache=cache,
+            resume=True,
             on_start=lambda number, each: bar.rename(
                 f"run {number + 1} of {len(settings)}: {each.algorithm}, seed {each.seed}"
             ),

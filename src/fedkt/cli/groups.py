@@ -261,6 +261,14 @@ class OutputOptions:
     bytes_: Annotated[
         bool, typer.Option("--bytes", help="Pack every bundle to measure the bytes sent (takes longer).")
     ] = False
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder in which is kept what trained students say of the public rows: a run that differs only at "
+            "the server, or was killed, trains none of them again. It holds what was learned from the parties' rows.",
+        ),
+    ] = None
     report: Annotated[
         Path | None,
         typer.Option(help="Where to write the HTML report. Default: fedkt-report.html (none with --json)."),

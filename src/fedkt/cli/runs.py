@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,11 @@ from fedkt.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fedkt.cli.file_options import FileOptions
-    from fedkt.cli.groups import DataOptions, NoiseOptions, PartyOptions, PrivacyOptions, RunOptions
+    from fedkt.cli.groups import DataOptions, NoiseOptions, OutputOptions, PartyOptions, PrivacyOptions, RunOptions
     from fedkt.cli.own_table import TableOptions
     from fedkt.data.own import OwnTable
     from fedkt.lab.setting import Setting
+    from fedkt.system.cache import Cache
 
 
 def noise_choice(
@@ -138,6 +139,26 @@ def settings_of(
     values["queries"] = options.number_or_fraction(run.privacy.queries)
     field_names = {each.name for each in fields(Setting)}
     return {name: value for name, value in values.items() if name in field_names and value is not None}
+
+
+def student_cache(output: OutputOptions, settings: Sequence[Setting], *, diagnostic: bool = False) -> Cache | None:
+    """The cache that was asked for; refused where nothing would be kept in it."""
+    from fedkt.lab.kept import check_cache, keeps_students
+    from fedkt.system.cache import Cache
+
+    if output.cache is None:
+        return None
+    if output.bytes_ or diagnostic:
+        raise ConfigurationError(
+            "--cache would do nothing: kept is what students say; --bytes packs the students themselves, and "
+            "--diagnostic looks at their teachers' votes. Leave one of them out."
+        )
+    if not any(map(keeps_students, settings)):
+        names = ", ".join(dict.fromkeys(each.algorithm for each in settings))
+        raise ConfigurationError(f"--cache would do nothing: no students are kept of {names}. Leave it out.")
+    cache = Cache(output.cache)
+    check_cache(cache)
+    return cache
 
 
 def check_partition(parties: PartyOptions, own: OwnTable | None) -> None:

@@ -52,6 +52,8 @@ def simulate(
 
       fedkt simulate digits --algorithm mine.py:Mine
 
+      fedkt simulate adult --voting expert --final logistic --cache students
+
       fedkt simulate adult --level L1 --noise laplace:0.04 --queries 81
 
       fedkt simulate patients.csv --label ill --party-column hospital --public-file public.csv
@@ -61,7 +63,7 @@ def simulate(
       fedkt simulate adult --level L2 --parties 20 --voting consistent --subsets 25 --epsilon 2 --queries 40
     """
     from fedkt.cli.output import print_json, progress_bar, warn
-    from fedkt.cli.runs import algorithm_with, check_used, chosen_among, settings_of
+    from fedkt.cli.runs import algorithm_with, check_used, chosen_among, settings_of, student_cache
     from fedkt.cli.tables import print_diagnostic, print_reports, write_report
     from fedkt.lab.runner import run as run_setting
     from fedkt.lab.setting import Setting
@@ -73,6 +75,7 @@ def simulate(
     check_used(values, setting)
     if diagnostic:
         check_diagnostic(setting)
+    cache = student_cache(output, [setting], diagnostic=diagnostic)
     page = options.report_path(output.report, as_json=output.as_json)
     with progress_bar(f"{setting.algorithm} on {setting.dataset}", quiet=output.as_json) as bar:
         result = run_setting(
@@ -83,6 +86,7 @@ def simulate(
             command=options.this_command(),
             progress=bar,
             diagnostic=print_diagnostic if diagnostic else None,
+            cache=cache,
             caution=warn,
         )
     if output.as_json:

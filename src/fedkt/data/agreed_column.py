@@ -23,6 +23,7 @@ from fedkt.data.columns import Table, printable
 from fedkt.data.disguises import looks_like_dates, refuse_disguised
 from fedkt.data.notation import as_number, option
 from fedkt.data.pixels import Image
+from fedkt.data.texts import by_value, slices
 from fedkt.data.truth import FALSE_TRUE, are_truths, truth_of
 from fedkt.data.values import (
     as_key,
@@ -38,6 +39,8 @@ from fedkt.data.values import (
 from fedkt.data.words import LONGEST_TERM, MOST_TERMS, encode_words, fit_words
 from fedkt.errors import DataError
 
+UNSEEN, ABSENT = -1, -2
+"""The places of values that are none of a column's categories, and of missing ones."""
 MAX_CATEGORIES = 1_000
 """Different values of one category column; more are more likely names or dates than categories."""
 
@@ -110,10 +113,20 @@ class Column(BaseModel):
         composed = len(set(map(as_key, self.categories)))
         return as_key if composed == len(set(map(spelling_of, self.categories))) else spelling_of
 
-    def keys(self, table: Table, missing_values: Sequence[str]) -> list[str | None]:
-        """The table's values as the categories are spelt, None where they are missing."""
-        keys = keys_of(table.columns[self.name], missing_values, self.spelling)
+    def keys(self, values: NDArray[Any] | Sequence[Any], missing_values: Sequence[str]) -> list[str | None]:
+        """Values as the categories are spelt, None where they are missing."""
+        keys = keys_of(values, missing_values, self.spelling)
         return [None if key is None else truth_of(key) or key for key in keys] if self.boolean else keys
+
+    def places(self, table: Table, missing_values: Sequence[str]) -> NDArray[np.int16]:
+        """Which of the categories each row has: UNSEEN where none of them, ABSENT where its value is missing."""
+        known: dict[str | None, int] = {self.spelling(text): place for place, text in enumerate(self.categories)}
+        known[None] = ABSENT
+
+        def of_some(values: list[Any]) -> NDArray[np.int16]:
+            return np.array([known.get(key, UNSEEN) for key in self.keys(values, missing_values)], dtype=np.int16)
+
+        return np.asarray(by_value(table.columns[self.name], of_some), dtype=np.int16)
 
     def numbers(self, table: Table, missing_values: Sequence[str]) -> NDArray[np.float64]:
         """The table's values as numbers, those of dates in days; NaN where they are missing."""
@@ -144,11 +157,7 @@ class Column(BaseModel):
             unknown = np.array([text is None for text in texts], dtype=bool)
             encode_words([text or "" for text in texts], self.terms, self.weights, out)
         elif self.kind == "number":
-            numbers = self.numbers(table, missing_values)
-            unknown = np.isnan(numbers)
-            numbers = np.where(unknown, self.fill, numbers)
-            with np.errstate(over="ignore"):
-                out[:, 0] = (numbers - self.mean) / self.scale if scale else numbers
+            unknown = self._write_numbers(self.numbers(table, missing_values), out, scale=scale)
             large = np.flatnonzero(~np.isfinite(out[:, 0]))
             if len(large):
                 raise DataError(
@@ -156,18 +165,17 @@ class Column(BaseModel):
                     f"{others(large)}."
                 )
         else:
-            places = {self.spelling(each): place for place, each in enumerate(self.categories)}
-            keys = self.keys(table, missing_values)
-            unknown = np.array([key is None for key in keys], dtype=bool)
-            codes = np.array([-1 if key is None else places.get(key, -1) for key in keys], dtype=np.int64)
-            unseen = np.flatnonzero((codes < 0) & ~unknown)
+            codes = self.places(table, missing_values)
+            unknown = codes == ABSENT
+            unseen = np.flatnonzero(codes == UNSEEN)
             if len(unseen) and refuse_unseen:
                 raise DataError(
                     f"{table.at(unseen[0])}: {value_text(values, unseen[0])} in column {self.name!r} is not one "
                     f"of its agreed categories {names_text(self.categories)}{others(unseen)}."
                 )
-            matches = np.flatnonzero(codes >= 0)
-            out[matches, codes[matches]] = 1.0
+            for some in slices(len(codes)):
+                matches = np.flatnonzero(codes[some] >= 0)
+                out[some][matches, codes[some][matches]] = 1.0
         if self.missing:
             out[:, -1] = unknown
         elif unknown.any():
@@ -177,6 +185,17 @@ class Column(BaseModel):
                 f"{others(rows)}, but it was agreed to have no missing values. Fill it in, leave the row out, or agree "
                 "on a schema that allows missing values."
             )
+
+    def _write_numbers(
+        self, numbers: NDArray[np.float64], out: NDArray[np.float32], *, scale: bool
+    ) -> NDArray[np.bool_]:
+        """Writes numbers as they are encoded into the first column, some rows at a time; which are missing."""
+        unknown = np.isnan(numbers)
+        for some in slices(len(numbers)):
+            known = np.where(unknown[some], self.fill, numbers[some])
+            with np.errstate(over="ignore"):
+                out[some, 0] = (known - self.mean) / self.scale if scale else known
+        return unknown
 
 
 def fit_column(

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.data.format import PLAIN, Format
+from fedkt.data.texts import object_array
 from fedkt.errors import DataError
+from fedkt.system.memory import in_gigabytes, total_memory
 
 Values = NDArray[Any]
 """Numbers as the file has them (64 bits of anything become float64), in images uint8, or an object array of str."""
@@ -30,7 +32,8 @@ MAX_VALUES = 500_000_000
 class Table:
     """Columns by name, all of the same length."""
 
-    columns: dict[str, Values]
+    columns: dict[str, Any]
+    """Each an array, or what is read like one: `Texts`, and `Unread` where nobody asked for it."""
     source: str
     """The file, as errors name it."""
     lines: NDArray[np.int64] | None = None
@@ -98,6 +101,17 @@ def check_size(n_rows: int, n_columns: int, source: str) -> None:
         )
 
 
+def check_encoded_size(n_rows: int, n_features: int, source: str) -> None:
+    """Refuses rows that as float32 would take more memory than the machine has."""
+    size, total = 4 * n_rows * n_features, total_memory()
+    most = 4 * MAX_VALUES if total is None else total
+    if size > most:
+        raise DataError(
+            f"{source} would become {n_rows:,} rows of {n_features:,} features, {in_gigabytes(size)}, and this machine "
+            f"has {in_gigabytes(most)} of memory. Give fewer rows, or agree on fewer categories or words."
+        )
+
+
 def printable(text: str) -> bool:
     """Whether text is one line that a terminal shows as it is; unusual spaces are let through."""
     return all(each.isprintable() or unicodedata.category(each) == "Zs" for each in text)
@@ -105,7 +119,4 @@ def printable(text: str) -> bool:
 
 def texts(values: Any) -> Values:
     """An object array of the given strings."""
-    items = list(values)
-    column = np.empty(len(items), dtype=object)
-    column[:] = items
-    return column
+    return object_array(list(values))

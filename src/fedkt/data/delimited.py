@@ -14,15 +14,16 @@ from typing import IO
 
 import numpy as np
 
-from fedkt.data.bounds import MAX_LINE, Lines, open_text, share
+from fedkt.data.bounds import MAX_LINE, Lines, open_text
 from fedkt.data.columns import Table, Values, check_names, check_size
 from fedkt.data.encoding import marked_encoding, western_encoding
 from fedkt.data.format import PLAIN, SEPARATORS, Format
+from fedkt.data.texts import TextColumn, Texts
 from fedkt.data.values import MOST_FOOTER
 from fedkt.errors import DataError
 
 BLOCK_VALUES = 2**18
-"""Values that are held as lists; the others lie in arrays."""
+"""Values that are held as lists; the others are packed."""
 SAMPLE = 20, 2**16
 """Lines, and characters in them, by which a separator is found."""
 EXCEL_MARK = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
@@ -63,18 +64,15 @@ def parse_csv(stream: IO[str], source: str, label: str | None = None, form: Form
             raise DataError(f"{source}, line {lines.start}: {_csv_words(reason)}") from reason
         lines.next_row()
     places = array("q")
-    blocks = list(_blocks(reader, lines, len(names), source, places, form))
-    if not blocks:
+    columns = [TextColumn() for _ in names]
+    for rows in _blocks(reader, lines, len(names), source, places, form):
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+            column.add(list(values))
+    if not places:
         head = "has no rows" if form.names else "has a header but no rows"
         raise DataError(f"{source} {head}{f' before its last {form.footer} (--footer)' if form.footer else ''}.")
-    values = np.empty((len(names), len(places)), dtype=object)
-    stop = len(places)
-    # From the last block on, each is let go once its values are in their place.
-    while blocks:
-        block = blocks.pop()
-        values[:, stop - len(block) : stop] = block.T
-        stop -= len(block)
-    return named_table(names, list(values), source, np.frombuffer(places, dtype=np.int64), label)
+    packed = [column.done() for column in columns]
+    return named_table(names, packed, source, np.frombuffer(places, dtype=np.int64), label)
 
 
 def header_names(cells: Sequence[str], source: str, form: Format) -> list[str]:
@@ -92,7 +90,7 @@ def header_names(cells: Sequence[str], source: str, form: Format) -> list[str]:
 
 def named_table(
     names: list[str],
-    columns: Sequence[Values],
+    columns: Sequence[Values | Texts],
     source: str,
     lines: Values,
     label: str | None,
@@ -167,11 +165,10 @@ def find_separator(sample: Sequence[str]) -> str:
 
 def _blocks(
     reader: Iterator[list[str]], lines: Lines, width: int, source: str, places: array[int], form: Format
-) -> Iterator[Values]:
+) -> Iterator[list[list[str]]]:
     """The rows of a text, some at a time; the line each starts on is added to `places`."""
     most = max(1, BLOCK_VALUES // width)
     rows: list[list[str]] = []
-    seen: dict[str, str] = {}
     kept = _rows(reader, lines, width, form.footer or 0)
     try:
         for start, values in kept:
@@ -181,16 +178,16 @@ def _blocks(
                     words = f"{len(values)} values, but --names gives {width} names. Name every column."
                     raise DataError(f"{source}, line {start}: {words}")
                 raise DataError(_ragged_words(source, start, len(values), width, first=not places, rest=rest))
-            rows.append(share(values, seen))
+            rows.append(values)
             places.append(start)
             if len(rows) == most:
                 check_size(len(places), width, source)
-                yield np.array(rows, dtype=object)
+                yield rows
                 rows.clear()
     except csv.Error as reason:
         raise DataError(f"{source}, line {lines.start}: {_csv_words(reason)}") from reason
     if rows:
-        yield np.array(rows, dtype=object)
+        yield rows
 
 
 def _rows(reader: Iterator[list[str]], lines: Lines, width: int, footer: int) -> Iterator[tuple[int, list[str]]]:

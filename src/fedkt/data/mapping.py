@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +22,7 @@ from fedkt.data.format import PLAIN, Format
 from fedkt.data.nearest import nearest, rename_offer
 from fedkt.data.notation import as_number
 from fedkt.data.schema import Schema
+from fedkt.data.texts import Texts
 from fedkt.data.values import as_key, names_text
 from fedkt.errors import ConfigurationError, DataError
 
@@ -115,18 +116,30 @@ NO_MAPPING = TableMapping()
 
 
 def read_mapped(
-    schema: Schema, path: str | Path, mapping: TableMapping, *, labelled: bool = True, form: Format = PLAIN
+    schema: Schema,
+    path: str | Path,
+    mapping: TableMapping,
+    *,
+    labelled: bool = True,
+    form: Format = PLAIN,
+    others: Collection[str] | None = None,
 ) -> Table:
-    """The table in a file with the agreed names and codes, refused without the agreed label if it is to be labelled."""
-    table = mapping.applied(schema.read(path, labelled=False, form=form), schema)
+    """The table in a file with the agreed names and codes, refused without the agreed label if it is to be labelled.
+
+    Of columns that were not agreed on only the `others` are needed, if they are named.
+    """
+    others = None if others is None else (*others, *mapping.rename)
+    table = mapping.applied(schema.read(path, labelled=False, form=form, others=others), schema)
     if labelled:
         schema.require_label(table)
     return table
 
 
-def replaced(values: Values, pairs: Mapping[str, str]) -> Values:
+def replaced(values: Values | Texts, pairs: Mapping[str, str]) -> Values | Texts:
     """The values with others in place of some; all at once, so that two codes can change places."""
     codes = {as_key(theirs): ours for theirs, ours in pairs.items()}
+    if isinstance(values, Texts):
+        return values.replaced(lambda texts: [codes.get(as_key(text), text) for text in texts])
     fresh: dict[Any, Any] = {}
     column = np.empty(len(values), dtype=object)
     for row, value in enumerate(values.tolist()):

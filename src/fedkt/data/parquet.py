@@ -15,16 +15,18 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedkt.data.bounds import GROWTH, check_growth, share
+from fedkt.data.bounds import GROWTH, check_growth
 from fedkt.data.columns import MAX_COLUMNS, Table, Values, check_names, check_size
 from fedkt.data.parquet_child import REFUSED
+from fedkt.data.texts import KEPT, Block, Texts, Unread, pack
 from fedkt.errors import DataError
 from fedkt.system.walls import memory_hidden
 
@@ -39,6 +41,8 @@ FRAME = 64 * 2**20
 """Bytes of texts of one column in one batch, and of a file's column names."""
 TEXT_BYTES = 64
 """What a text takes in memory beside its characters."""
+LONGEST_REQUEST = 30_000
+"""Characters that a command line surely takes; of a plan with longer names all columns are read."""
 ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     # Some walls go up around a process of one thread only, and pyarrow's other allocator would start a second.
@@ -52,47 +56,141 @@ ENVIRONMENT = {
 Json = TypeVar("Json")
 
 
-def read_parquet(path: Path, label: str | None = None, n_features: int | None = None) -> Table:
-    """The table in a Parquet file: numbers as float64, everything else as text, nulls as NaN or ""."""
+def read_parquet(path: Path, label: str | None = None, wanted: Collection[str] = ()) -> Table:
+    """The table in a Parquet file: numbers as float64, everything else as text, nulls as NaN or "".
+
+    Where columns are wanted by name, the others are not read.
+    """
     package = importlib.util.find_spec("pyarrow")
     if package is None or package.origin is None:
         raise DataError(f"{path} is a Parquet file, and reading it needs pyarrow: pip install 'fedkt[parquet]'")
-    with _answers(path, sorted({str(Path(each).parent.parent) for each in (package.origin, np.__file__)})) as stream:
+    if len(json.dumps(sorted(wanted))) > LONGEST_REQUEST:
+        wanted = ()
+    places = sorted({str(Path(each).parent.parent) for each in (package.origin, np.__file__)})
+    with _answers(path, places, wanted) as stream:
         names, kinds, n_rows = stream.head()
+        if any(kind == "-" and (not wanted or name in wanted) for name, kind in zip(names, kinds, strict=True)):
+            raise stream.broken()
         check_size(n_rows, len(names), str(path))
         check_names(names, str(path), label)
         if not n_rows:
             raise DataError(f"{path} has no rows.")
-        size = path.stat().st_size
-        memory_bytes = n_rows * len(names) * 8
-        check_growth(memory_bytes, size, str(path))
-        columns = [np.empty(n_rows, dtype=np.float64 if kind == "n" else object) for kind in kinds]
-        seen: dict[str, str] = {}
+        room = Room(path, n_rows * sum(COLUMN_BYTES[kind] for kind in kinds))
+        columns = [_COLUMNS[kind](n_rows) for kind in kinds]
         start = 0
         while rows := stream.number():
             if start + rows > n_rows:
                 raise DataError(f"{path} is damaged: it has more rows than the {n_rows:,} it says it has.")
             for column in columns:
-                if column.dtype != object:
-                    column[start : start + rows] = np.frombuffer(stream.take(rows * 8), dtype="<f8")
-                    continue
-                texts, codes = stream.texts(rows)
-                memory_bytes += sum(TEXT_BYTES + len(each) for each in texts if each not in seen)
-                check_growth(memory_bytes, size, str(path))
-                column[start : start + rows] = np.array(share(texts, seen), dtype=object)[codes]
+                column.take_rows(stream, start, rows, room)
             start += rows
         if start != n_rows:
             raise DataError(f"{path} is damaged: it has {start:,} rows and says it has {n_rows:,}.")
-    return Table(dict(zip(names, columns, strict=True)), str(path))
+    return Table({name: column.done() for name, column in zip(names, columns, strict=True)}, str(path))
+
+
+class Room:
+    """What a file takes in memory so far, refused once that is too much for its size."""
+
+    def __init__(self, path: Path, memory_bytes: int) -> None:
+        self._path, self._file_bytes, self._bytes = path, path.stat().st_size, 0
+        self.add(memory_bytes)
+
+    def add(self, memory_bytes: int) -> None:
+        """So much more."""
+        self._bytes += memory_bytes
+        check_growth(self._bytes, self._file_bytes, str(self._path))
+
+
+class _Column(Protocol):
+    """A column in the making."""
+
+    def take_rows(self, stream: _Answers, start: int, rows: int, room: Room) -> None:
+        """The next rows, as the child sends them."""
+        ...
+
+    def done(self) -> Any:
+        """The column."""
+        ...
+
+
+class _Numbers:
+    """Numbers."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._values = np.empty(n_rows, dtype="<f8")
+
+    def take_rows(self, stream: _Answers, start: int, rows: int, room: Room) -> None:
+        """The next rows, as the child sends them."""
+        stream.fill(self._values[start : start + rows])
+
+    def done(self) -> Values:
+        """The column."""
+        return self._values.astype(np.float64, copy=False)
+
+
+class _Coded:
+    """Texts, of which those that are kept are there once."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._codes = np.empty(n_rows, dtype="<u2")
+        self._kept: list[str] = []
+        self._blocks: list[Block] = []
+
+    def take_rows(self, stream: _Answers, start: int, rows: int, room: Room) -> None:
+        """The next rows, as the child sends them."""
+        texts, is_new = stream.texts()
+        room.add(sum(TEXT_BYTES + len(each) for each in texts))
+        if is_new:
+            if len(self._kept) + len(texts) > KEPT:
+                raise stream.broken()
+            self._kept += texts
+        known = self._kept if is_new else texts
+        codes = self._codes[start : start + rows]
+        stream.fill(codes)
+        if codes.max() >= len(known):
+            raise stream.broken()
+        if not is_new:
+            # Not one text a row: all rows may name the same long one.
+            self._blocks.append(Block(rows, pack(texts).texts, codes))
+        elif self._blocks and self._blocks[-1].texts is self._kept:
+            whole = self._codes[start - self._blocks[-1].rows : start + rows]
+            self._blocks[-1] = Block(len(whole), self._kept, whole)
+        else:
+            self._blocks.append(Block(rows, self._kept, codes))
+
+    def done(self) -> Texts:
+        """The column."""
+        return Texts(self._blocks)
+
+
+class _NotAsked:
+    """What is not read."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._rows = n_rows
+
+    def take_rows(self, stream: _Answers, start: int, rows: int, room: Room) -> None:
+        """Nothing comes."""
+
+    def done(self) -> Unread:
+        """The column."""
+        return Unread(self._rows)
+
+
+_COLUMNS: dict[str, Callable[[int], _Column]] = {"n": _Numbers, "t": _Coded, "-": _NotAsked}
+COLUMN_BYTES = {"n": 8, "t": 2, "-": 0}
+"""What a row takes in memory beside its texts, by the kind of the column."""
 
 
 @contextmanager
-def _answers(path: Path, places: list[str]) -> Iterator[_Answers]:
+def _answers(path: Path, places: list[str], wanted: Collection[str] = ()) -> Iterator[_Answers]:
     """What the child says about a file; it ends with the block."""
     size = path.stat().st_size
     memory = min(max(MEMORY[0], GROWTH * size), MEMORY[1])
     seconds = SECONDS + size // BYTES_PER_SECOND
-    request = {"memory": memory, "cpu": seconds, "columns": MAX_COLUMNS, "parent": os.getpid()}
+    request: dict[str, Any] = {"memory": memory, "cpu": seconds, "columns": MAX_COLUMNS, "parent": os.getpid()}
+    request["wanted"] = sorted(wanted)
     with path.open("rb") as file, memory_hidden():
         child = subprocess.Popen(
             [sys.executable, "-I", "-B", str(CHILD), json.dumps(request), *places],
@@ -132,6 +230,15 @@ class _Answers:
             )
         return got
 
+    def fill(self, values: NDArray[Any]) -> None:
+        """So many bytes as an array has, into it."""
+        view = values.view(np.uint8).data
+        got = 0
+        while got < len(view) and (more := self._stream.readinto(view[got:])):  # type: ignore[attr-defined]
+            got += more
+        if got < len(view):
+            self.take(len(view) - got)
+
     def number(self) -> int:
         """A number of 32 bits; an error where the child sends words instead of it."""
         number = int(struct.unpack("<I", self.take(4))[0])
@@ -150,7 +257,7 @@ class _Answers:
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, kind):
-            raise self._broken()
+            raise self.broken()
         return content
 
     def head(self) -> tuple[list[str], str, int]:
@@ -161,21 +268,25 @@ class _Answers:
             isinstance(names, list)
             and all(isinstance(name, str) for name in names)
             and isinstance(kinds, str)
-            and set(kinds) <= {"n", "t"}
+            and set(kinds) <= set(_COLUMNS)
             and len(kinds) == len(names) > 0
             and type(rows) is int
             and rows >= 0
         ):
-            raise self._broken()
+            raise self.broken()
         return names, kinds, rows
 
-    def texts(self, rows: int) -> tuple[list[str], Values]:
-        """The different texts of some rows, and which of them each row has."""
-        texts = self.read_json(list)
-        codes = np.frombuffer(self.take(rows * 4), dtype="<u4")
-        if not texts or not all(isinstance(each, str) for each in texts) or codes.max() >= len(texts):
-            raise self._broken()
-        return texts, codes
+    def texts(self) -> tuple[list[str], bool]:
+        """Texts of a batch, and whether they are added to those of earlier ones."""
+        content = self.read_json(dict)
+        name = next(iter(content), "")
+        texts = content.get(name)
+        if len(content) != 1 or name not in ("new", "own") or not isinstance(texts, list):
+            raise self.broken()
+        if not all(isinstance(each, str) for each in texts):
+            raise self.broken()
+        return texts, name == "new"
 
-    def _broken(self) -> DataError:
+    def broken(self) -> DataError:
+        """That the child did not keep to its protocol."""
         return DataError(f"{self._path} cannot be read: the process that unpacked it did not keep to its protocol.")

@@ -1,12 +1,15 @@
 """The program that unpacks a received Parquet file: numpy, pyarrow and walls, nothing else of fedkt.
 
 It is started as a file, `python -I parquet_child.py REQUEST PLACE…`, with the Parquet file as its standard input. The
-request is JSON and says how many columns are read, what the walls leave it (see `raise_walls`) and whose child it is.
-It raises its walls before it reads a byte of the file, and answers on its standard output.
+request is JSON and says how many columns there may be, which of them are asked for (all, if none are named), what the
+walls leave it (see `raise_walls`) and whose child it is. It raises its walls before it reads a byte of the file, and
+answers on its standard output.
 
-All numbers are little-endian, those without a type have 32 bits. First the head {"names": […], "kinds": "nt…", "rows":
-…} as the length of its JSON and the JSON; then batches: the number of rows, and for every column either its float64 or
-the different texts as a list, in the same way as the head, and for every row which of them it has. No rows are the end.
+All numbers are little-endian, those without a type have 32 bits. First the head {"names": […], "kinds": "nt-…",
+"rows": …} as the length of its JSON and the JSON; then batches: the number of rows, and for every column of numbers (n)
+its float64, for one of texts (t) JSON in the same way as the head, and for every row in 16 bits which text it has; for
+one that nobody asked for (-), nothing. {"new": […]} are texts that come after those of the column's earlier batches;
+{"own": […]} are all texts of this batch, where there would be too many of them to be kept. No rows are the end.
 2³² − 1 in the place of the head's length or of a number of rows is followed by {"reason": …}.
 """
 
@@ -18,7 +21,7 @@ import os
 import struct
 import sys
 import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
@@ -31,7 +34,15 @@ if __name__ == "__main__":
 import numpy as np
 from numpy.typing import NDArray
 
-BATCH_ROWS, BATCH_VALUES = 8_192, 2**20
+BATCH_VALUES = 2**20
+BATCH_ROWS = 65_536, 8_192
+"""Rows of a batch, and of one with long texts. No more than 16 bits tell apart."""
+SHORT_TEXTS = 16 * 2**20
+"""Bytes of the texts of a large batch, as far as the file says how many there are."""
+KEPT = 65_536
+"""Different texts of a column that are sent once only."""
+EXACT_DIGITS, EXACT_POWER = 15, 22
+"""Whole numbers of so many digits, and so high a power of ten, are exact as float64."""
 MAX_TEXT = 131_072
 """Bytes of a text, as in CSV."""
 REFUSED = 2**32 - 1
@@ -63,31 +74,68 @@ def load_all() -> tuple[Any, Any]:
     return pa, pq
 
 
-def messages(pa: Any, pq: Any, source: Any, *, columns: int) -> Iterator[bytes]:
-    """The whole answer about a Parquet file, which may have so many columns."""
+def messages(pa: Any, pq: Any, source: Any, *, columns: int, wanted: Collection[str] = ()) -> Iterator[Any]:
+    """The whole answer about a Parquet file, which may have so many columns, or about those that are wanted."""
     # Page by page and on one thread, so that little of the file is unpacked at a time.
     options = {"pre_buffer": False, "memory_map": False}
     first = pq.ParquetFile(source, **options)
+    names = first.schema_arrow.names
     kinds = [_kind(pa, field) for field in _fields(first, columns)]
-    texts = [field.name for field in first.schema_arrow if _is_text(pa, field.type)]
+    # Of two columns with one name the wrong one might be read: then all are, and are refused for their names.
+    some_names = set(wanted)
+    if some_names and len(set(names)) == len(names):
+        kinds = [kind if name in some_names else "-" for name, kind in zip(names, kinds, strict=True)]
+    asked = [place for place, kind in enumerate(kinds) if kind != "-"]
+    yield _pack({"names": names, "kinds": "".join(kinds), "rows": first.metadata.num_rows})
+    if not asked:
+        yield from (struct.pack("<I", rows) for rows in _steps(first.metadata.num_rows))
+        yield struct.pack("<I", 0)
+        return
+    texts = [names[place] for place in asked if _is_text(pa, first.schema_arrow.field(place).type)]
     # Texts stay numbers of texts: one that all rows name is here once.
     file = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=texts, **options) if texts else first
-    head = {"names": first.schema_arrow.names, "kinds": "".join(kinds), "rows": first.metadata.num_rows}
-    yield _pack(head)
-    rows = max(1, min(BATCH_ROWS, BATCH_VALUES // len(kinds)))
-    for batch in file.iter_batches(batch_size=rows, use_threads=False):
+    places: dict[int, dict[str, int]] = {place: {} for place in asked if kinds[place] == "t"}
+    most = BATCH_ROWS[0 if all(_short(first.metadata, place) for place in places) else 1]
+    rows = max(1, min(most, BATCH_VALUES // len(asked)))
+    # Asked about "a", the library gives "a.b" as well.
+    some = {} if len(asked) == len(kinds) else {"columns": [names[place] for place in asked]}
+    for batch in file.iter_batches(batch_size=rows, use_threads=False, **some):
         if not batch.num_rows:
             continue
         # A batch is sent whole or not at all: words in the midst of numbers would be taken for numbers.
-        parts = [struct.pack("<I", batch.num_rows)]
-        for name, kind, column in zip(head["names"], kinds, batch.columns, strict=True):
-            if kind == "n":
-                parts.append(_numbers(pa, column).astype("<f8").tobytes())
+        parts: list[Any] = [struct.pack("<I", batch.num_rows)]
+        for place in asked:
+            column = batch.column(names[place] if some else place)
+            if kinds[place] == "n":
+                parts.append(np.ascontiguousarray(_numbers(pa, column), dtype="<f8").view(np.uint8).data)
             else:
-                different, codes = _texts(pa, column, name)
-                parts += [_pack(different), codes.astype("<u4").tobytes()]
-        yield b"".join(parts)
+                parts += _coded(*_texts(pa, column, names[place]), places[place])
+        yield from parts
     yield struct.pack("<I", 0)
+
+
+def _steps(rows: int) -> Iterator[int]:
+    """Numbers of rows that come to so many in all, for a table of which no column is asked for."""
+    while rows > 0:
+        yield min(rows, 2**31)
+        rows -= 2**31
+
+
+def _short(metadata: Any, place: int) -> bool:
+    """Whether the texts of a column in a large batch are few bytes, by what the file says."""
+    groups = (metadata.row_group(each) for each in range(metadata.num_row_groups))
+    sizes = [(group.column(place).total_uncompressed_size, max(group.num_rows, 1)) for group in groups]
+    return all(size <= SHORT_TEXTS or size * BATCH_ROWS[0] <= SHORT_TEXTS * rows for size, rows in sizes)
+
+
+def _coded(different: list[str], codes: NDArray[Any], places: dict[str, int]) -> list[bytes]:
+    """The texts of a batch as they are sent: those that are new, and for each row the place of its text."""
+    new = [text for text in dict.fromkeys(different) if text not in places]
+    if len(places) + len(new) > KEPT:
+        return [_pack({"own": different}), codes.astype("<u2").tobytes()]
+    places.update(zip(new, range(len(places), len(places) + len(new)), strict=True))
+    kept = np.fromiter(map(places.__getitem__, different), dtype="<u2", count=len(different))
+    return [_pack({"new": new}), kept[codes].tobytes()]
 
 
 def _fields(file: Any, most: int) -> list[Any]:
@@ -113,8 +161,23 @@ def _is_text(pa: Any, kind: Any) -> bool:
 def _numbers(pa: Any, column: Any) -> NDArray[np.float64]:
     """A column of numbers, NaN where it is null."""
     if pa.types.is_decimal(column.type):
+        exact = _short_decimals(pa, column)
+        if exact is not None:
+            return exact
         return np.array([np.nan if each is None else float(each) for each in column.to_pylist()], dtype=np.float64)
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _short_decimals(pa: Any, column: Any) -> NDArray[np.float64] | None:
+    """Decimals whose digits and power of ten a float64 holds, so that one division is exact; None for longer ones."""
+    kind = column.type
+    if not (pa.types.is_decimal128(kind) and kind.precision <= EXACT_DIGITS and 0 <= kind.scale <= EXACT_POWER):
+        return None
+    # Of 128 bits the lower half is the number, the upper its sign once more.
+    halves = np.frombuffer(column.buffers()[1], dtype="<i8", count=2 * (column.offset + len(column)))
+    numbers = halves[2 * column.offset :: 2] / 10.0**kind.scale
+    numbers[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return np.asarray(numbers, dtype=np.float64)
 
 
 def _texts(pa: Any, column: Any, name: str) -> tuple[list[str], NDArray[Any]]:
@@ -126,7 +189,7 @@ def _texts(pa: Any, column: Any, name: str) -> tuple[list[str], NDArray[Any]]:
             every = ["" if each is None else str(each) for each in column.to_pylist()]
             return every, np.arange(len(every))
     places = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    distinct, codes = np.unique(places, return_inverse=True)
+    distinct, codes = _distinct(places, len(column.dictionary))
     if not len(column.dictionary):
         return [""] * len(distinct), codes
     entries = column.dictionary.take(pa.array(np.maximum(distinct, 0)))
@@ -138,6 +201,19 @@ def _texts(pa: Any, column: Any, name: str) -> tuple[list[str], NDArray[Any]]:
             raise Refusal(f"has a text of {longest:,} bytes in column {name[:80]!r}; at most {MAX_TEXT:,} are read.")
     values = _values(pa, entries)
     return ["" if place < 0 or v is None else str(v) for place, v in zip(distinct, values, strict=True)], codes
+
+
+def _distinct(places: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The different places in order, and which of them each row has; all below `most`, and -1."""
+    if most > 2 * len(places) or (len(places) and not -1 <= places.min() <= places.max() < most):
+        distinct, codes = np.unique(places, return_inverse=True)
+        return distinct, codes
+    # Without a sort: by a mark at each place that occurs.
+    marks = np.zeros(most + 1, dtype=np.int64)
+    marks[places + 1] = 1
+    distinct = np.flatnonzero(marks) - 1
+    marks[distinct + 1] = np.arange(len(distinct))
+    return distinct, marks[places + 1]
 
 
 def _values(pa: Any, column: Any) -> list[Any]:
@@ -183,7 +259,7 @@ def serve_table() -> None:
     memory, seconds = request["memory"], request["cpu"]
     walls.raise_walls(memory=memory, cpu=seconds, budget=seconds)
     try:
-        for message in messages(pa, pq, source, columns=request["columns"]):
+        for message in messages(pa, pq, source, columns=request["columns"], wanted=request["wanted"]):
             replies.write(message)
         words = ""
     except Refusal as reason:

@@ -15,6 +15,7 @@ from fedkt.data.dates import date_text
 from fedkt.data.delimited import parse_csv
 from fedkt.data.format import Format
 from fedkt.data.notation import as_number, is_number, option, plain_number, written_in
+from fedkt.data.texts import Unread
 from fedkt.data.values import MISSING_VALUES, as_key, names_text, others, value_text
 from fedkt.errors import DataError
 
@@ -34,6 +35,8 @@ def apply_format(table: Table, form: Format) -> Table:
     columns = dict(table.columns)
     for name, values in table.columns.items():
         # Numbers are dates only where somebody says so, as the day numbers of spreadsheets.
+        if isinstance(values, Unread):
+            continue
         if values.dtype == object or name in dates or form.missing_values:
             columns[name] = _ColumnReading(table, name, form, dates.get(name), units.get(name)).read()
     return replace(table, columns=columns)

@@ -15,18 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from fedkt.data.agreed_column import Column, Kind, Name, Value, fit_column, fit_pixels
+from fedkt.data.agreed_column import UNSEEN, Column, Kind, Name, Value, fit_column, fit_pixels
+from fedkt.data.columns import check_encoded_size
 from fedkt.data.dates import form_of
 from fedkt.data.disguises import refuse_odd_table
 from fedkt.data.format import PLAIN, Format
 from fedkt.data.images import image_shape, where_labels_lie
 from fedkt.data.nearest import map_offer, nearest, partners, rename_offer
 from fedkt.data.notation import option
-from fedkt.data.table import MAX_COLUMNS, MAX_VALUES, Table, names_its_label, read_table
+from fedkt.data.table import MAX_COLUMNS, Table, names_its_label, read_table
+from fedkt.data.texts import by_value
 from fedkt.data.truth import truth_of, truth_places
 from fedkt.data.values import (
     MISSING_VALUES,
     as_key,
+    different_texts,
     footer_hint,
     keys_of,
     known_texts,
@@ -78,15 +81,25 @@ class Schema(BaseModel):
         """How many encoded columns there are."""
         return sum(column.width for column in self.columns)
 
-    def read(self, path: str | Path, *, labelled: bool = True, form: Format = PLAIN) -> Table:
+    def read(
+        self,
+        path: str | Path,
+        *,
+        labelled: bool = True,
+        form: Format = PLAIN,
+        others: Collection[str] | None = None,
+    ) -> Table:
         """The table in a file, refused without the agreed label unless `labelled` is false; LIBSVM in full width.
 
-        `form` is how this file is written, as far as that cannot be found out.
+        `form` is how this file is written, as far as that cannot be found out. Of all columns but those agreed on only
+        `others` are needed, if they are named.
         """
         indices = [int(c.name[1:]) for c in self.columns if re.fullmatch(r"f[1-9][0-9]{0,6}", c.name)]
         # Files that do not name their label lend it the agreed name, also where nobody needs it.
         label = None if names_its_label(path) else self.label
-        table = read_table(path, label=label, least_features=max(indices, default=0), form=form)
+        agreed = [*(column.name for column in self.columns), self.label]
+        wanted = () if others is None else (*agreed, *others, *(name for name, _ in (*form.dates, *form.units)))
+        table = read_table(path, label=label, least_features=max(indices, default=0), form=form, wanted=wanted)
         if labelled:
             self.require_label(table)
         return table
@@ -125,11 +138,7 @@ class Schema(BaseModel):
     def encode(self, table: Table) -> NDArray[np.float32]:
         """The table's rows as (rows, features) in the schema's order, whatever the order of its columns."""
         self.require_columns(table)
-        if table.n_rows * self.n_features > MAX_VALUES:
-            raise DataError(
-                f"{table.source} would become {table.n_rows:,} rows of {self.n_features:,} features; "
-                f"at most {MAX_VALUES:,} values are encoded. Split the file or agree on fewer categories."
-            )
+        check_encoded_size(table.n_rows, self.n_features, table.source)
         X = np.zeros((table.n_rows, self.n_features), dtype=np.float32)
         start = 0
         for column in self.columns:
@@ -150,9 +159,13 @@ class Schema(BaseModel):
             raise ConfigurationError(f"The classes {names_text(classes)} contain the same class twice.")
         self.require_label(table)
         values = table.columns[self.label]
-        keys = [as_key(value) for value in values.tolist()]
         truths = truth_places(classes)
-        codes = np.array([places.get(key, truths.get(truth_of(key) or "", -1)) for key in keys], dtype=np.int64)
+
+        def of_some(values: list[Any]) -> NDArray[np.int64]:
+            keys = map(as_key, values)
+            return np.array([places.get(key, truths.get(truth_of(key) or "", -1)) for key in keys], dtype=np.int64)
+
+        codes = by_value(values, of_some)
         wrong = np.flatnonzero(codes < 0)
         if len(wrong):
             raise DataError(self._label_fault(table, wrong, classes))
@@ -181,8 +194,8 @@ class Schema(BaseModel):
     def check_dates_decided(self, table: Table) -> None:
         """Refuses dates with slashes: what comes first other rows would say, and one row could turn them all."""
         for column in self.columns:
-            texts = known_texts(table, column.name, self.missing_values) if column.date else []
-            if any(text is not None and form_of(text) == "slashes" for text in texts):
+            texts = different_texts(table, column.name, self.missing_values) if column.date else ()
+            if any(form_of(text) == "slashes" for text in texts):
                 raise DataError(
                     f"{table.source}: the dates in column {column.name!r} have slashes or dashes. Where records are "
                     "protected, no row may decide how others are read. Say what comes first: "
@@ -199,10 +212,9 @@ class Schema(BaseModel):
         notes: list[str] = []
         for column in self.columns:
             if column.kind == "category" and column.name in table.columns:
-                agreed = {column.spelling(each) for each in column.categories}
-                keys = column.keys(table, self.missing_values)
-                unseen = [key for key in keys if key is not None and key not in agreed]
-                examples = tuple(dict.fromkeys(unseen))[:MAX_EXAMPLES]
+                rows = np.flatnonzero(column.places(table, self.missing_values) == UNSEEN)
+                unseen = column.keys(table.columns[column.name][rows], self.missing_values) if len(rows) else []
+                examples = [key for key in dict.fromkeys(unseen) if key is not None][:MAX_EXAMPLES]
                 if unseen:
                     notes.append(
                         f"{len(unseen)} of {table.n_rows} values of {column.name!r} in {table.source} "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -52,18 +53,20 @@ def read_table(
     n_features: int | None = None,
     least_features: int = 0,
     form: Format = PLAIN,
+    wanted: Collection[str] = (),
 ) -> Table:
     """The table in a text, Parquet, NPZ, LIBSVM or IDX file, or in a folder of images.
 
     `label` is the name of the label column; files that do not name it call it so ("label" otherwise).
     `n_features` is how many features a LIBSVM file has, since trailing ones may never occur in it; `least_features` is
-    how many it has at least. `form` is how the file is written, as far as that cannot be found out.
+    how many it has at least. `form` is how the file is written, as far as that cannot be found out. Where columns are
+    `wanted` by name, the others of a format that keeps each by itself (Parquet) are not read, and only named.
     """
     path = Path(path)
     if not path.is_dir() and not path.is_file():
         raise DataError(f"{path} is not a file, nor a folder. Check the path.")
     try:
-        return _read(path, label, n_features, least_features, form)
+        return _read(path, label, n_features, least_features, form, wanted)
     except UnicodeError as reason:
         raise DataError(f"{path} is not UTF-8 text ({reason}). Save it as UTF-8.") from reason
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as reason:
@@ -72,7 +75,9 @@ def read_table(
         ) from reason
 
 
-def _read(path: Path, label: str | None, n_features: int | None, least: int, form: Format) -> Table:
+def _read(
+    path: Path, label: str | None, n_features: int | None, least: int, form: Format, wanted: Collection[str]
+) -> Table:
     """The table of a file or folder that is there."""
     kind = kind_of(path)
     if kind is None:
@@ -89,7 +94,7 @@ def _read(path: Path, label: str | None, n_features: int | None, least: int, for
         table = read_excel(path, label, form)
     elif kind == "parquet":
         form.check_kind(str(path), "a Parquet file", OF_VALUES)
-        table = read_parquet(path, label)
+        table = read_parquet(path, label, wanted)
     else:
         form.check_kind(str(path), "a file of numbers" if kind in ("npz", "libsvm") else "made of images", ())
         if kind == "folder":

@@ -6,6 +6,7 @@ import math
 import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fedkt.data.columns import Table
 from fedkt.data.dates import DateFault, days_of
 from fedkt.data.nearest import nearest
 from fedkt.data.notation import as_number, option, remedy_for
+from fedkt.data.texts import Texts, by_value
 from fedkt.data.truth import truth_number
 from fedkt.errors import DataError
 
@@ -48,12 +50,12 @@ def spelling_of(value: Any) -> str:
 
 
 def keys_of(
-    values: NDArray[Any], missing_values: Collection[str], spelling: Callable[[Any], str] = as_key
+    values: NDArray[Any] | Sequence[Any], missing_values: Collection[str], spelling: Callable[[Any], str] = as_key
 ) -> list[str | None]:
     """The spelling of every value, None where it is missing."""
     spellings: dict[Any, str | None] = {}
     keys: list[str | None] = []
-    for value in values.tolist():
+    for value in values if isinstance(values, list) else values.tolist():  # type: ignore[union-attr]
         if value is None or value != value:
             keys.append(None)
             continue
@@ -71,22 +73,21 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
 
     Other text and infinities are refused with their line.
     """
-    values = table.columns[name]
+    values, unknown = table.columns[name], frozenset(missing_values)
+    numbers: NDArray[np.float64]
     if values.dtype.kind in "iufb":
-        numbers = values.astype(np.float64)
+        numbers = values.astype(np.float64, copy=False)
     else:
-        unknown = frozenset(missing_values)
-        texts = ["nan" if value is None else str(value).strip() for value in values.tolist()]
-        candidates = [math.nan if text in unknown else as_number(text) for text in texts]
-        if None in candidates:
-            candidates = [truth_number(text) if n is None else n for text, n in zip(texts, candidates, strict=True)]
-        wrong = [row for row, number in enumerate(candidates) if number is None]
-        if wrong:
+        of_some = plain_numbers if isinstance(values, Texts) else number_list
+        try:
+            numbers = by_value(values, partial(of_some, unknown=unknown))
+        except TypeError:
+            # One at least means no number; a message has to know which of all rows.
+            wrong = [row for row, value in enumerate(values.tolist()) if number_in(value, unknown) is None]
             raise DataError(
                 f"{table.at(wrong[0])}: {value_text(values, wrong[0])} in column {name!r} is not a number"
-                f"{others(wrong)}. {footer_hint(table, wrong)}{remedy_for(texts[wrong[0]], name)}"
-            )
-        numbers = np.array(candidates, dtype=np.float64)
+                f"{others(wrong)}. {footer_hint(table, wrong)}{remedy_for(str(values[wrong[0]]).strip(), name)}"
+            ) from None
     endless = np.flatnonzero(np.isinf(numbers))
     if len(endless):
         raise DataError(
@@ -95,6 +96,31 @@ def numbers_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArra
             f"{option('--missing-value', str(values[int(endless[0])]).strip())}"
         )
     return numbers
+
+
+def number_in(value: Any, unknown: Collection[str]) -> float | None:
+    """The number that a value means, NaN where it is missing, 1 and 0 for yes and no; None where it means none."""
+    text = "nan" if value is None else str(value).strip()
+    number = math.nan if text in unknown else as_number(text)
+    return truth_number(text) if number is None else number
+
+
+def number_list(values: Sequence[Any], unknown: Collection[str]) -> NDArray[np.float64]:
+    """The numbers that values mean, as `number_in` reads each; a TypeError where one means none."""
+    return np.array([float(number_in(value, unknown)) for value in values], dtype=np.float64)  # type: ignore[arg-type]
+
+
+def plain_numbers(texts: list[str], unknown: Collection[str]) -> NDArray[np.float64]:
+    """The same of texts, which are read at once where that comes to the same."""
+    known = ["nan" if text in unknown else text for text in texts]
+    try:
+        numbers = np.fromiter(map(float, known), dtype=np.float64, count=len(known))
+    except ValueError:
+        return number_list(texts, unknown)
+    # float reads 1_000 as well, and knows no other spelling of what is missing than itself.
+    told = [number for text in unknown if (number := as_number(text)) is not None]
+    odd = "_" in "".join(known) or bool(told and np.isin(numbers, told).any())
+    return number_list(texts, unknown) if odd else np.asarray(numbers)
 
 
 def footer_hint(table: Table, rows: Sequence[int] | NDArray[np.int64]) -> str:
@@ -115,15 +141,36 @@ def footer_hint(table: Table, rows: Sequence[int] | NDArray[np.int64]) -> str:
 def known_texts(table: Table, name: str, missing_values: Collection[str]) -> list[str | None]:
     """A column as texts, None where it is missing."""
     unknown = frozenset(missing_values)
-    found = ("" if value is None or value != value else str(value).strip() for value in table.columns[name].tolist())
-    return [None if text in unknown else text for text in found]
+    return [known_text(value, unknown) for value in table.columns[name].tolist()]
+
+
+def different_texts(table: Table, name: str, missing_values: Collection[str]) -> set[str]:
+    """The texts that a column has, without those that mean that nothing is known."""
+    values, unknown = table.columns[name], frozenset(missing_values)
+    found = values.different() if isinstance(values, Texts) else values.tolist()
+    return {text for value in found if (text := known_text(value, unknown)) is not None}
+
+
+def known_text(value: Any, unknown: Collection[str]) -> str | None:
+    """One value as text, None where it is missing."""
+    text = "" if value is None or value != value else str(value).strip()
+    return None if text in unknown else text
 
 
 def dates_of(table: Table, name: str, missing_values: Sequence[str]) -> NDArray[np.float64]:
     """A column of dates as days since 1970-01-01, NaN where it is missing; anything else is refused with its line."""
-    texts = known_texts(table, name, missing_values)
+    unknown, values = frozenset(missing_values), table.columns[name]
+    texts: list[str | None] = []
     try:
-        return days_of(texts)
+        if isinstance(values, Texts):
+            texts = list(dict.fromkeys(known_text(value, unknown) for value in values.different()))
+            days = dict(zip(texts, days_of(texts), strict=True))
+            return by_value(values, lambda some: np.array([days[known_text(value, unknown)] for value in some]))
+    except DateFault:
+        # Of which row is said below.
+        pass
+    try:
+        return days_of(known_texts(table, name, missing_values))
     except DateFault as fault:
         place = (
             f"{table.at(fault.row)}: {value_text(table.columns[name], fault.row)} in column {name!r}, which has dates,"

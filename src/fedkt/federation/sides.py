@@ -15,8 +15,19 @@ from fedkt.bundle import Bundle, Label
 from fedkt.errors import DataError
 from fedkt.privacy import Ledger
 from fedkt.privacy.stream import Stream
+from fedkt.system.cache import Cache
 from fedkt.system.parallel import Progress
 from fedkt.votes import Labels, Vote
+
+
+@dataclass
+class Spared:
+    """What did not have to be trained because an earlier run had."""
+
+    students: int = 0
+    seconds: float = 0.0
+    """What their training took when it was done."""
+    cpu_seconds: float = 0.0
 
 
 @dataclass
@@ -30,6 +41,7 @@ class Diary:
     """The vote that this side has held: the server's, or that of a party's teachers."""
     bare_votes: list[Any] = field(default_factory=list, repr=False)
     """Votes before their noise, kept only where a simulation asked for the confidential diagnostic."""
+    spared: Spared = field(default_factory=Spared)
 
     def say(self, note: str) -> None:
         """Keep a sentence for the report."""
@@ -92,6 +104,10 @@ class Party(Side):
     """A family of its own (name or estimator); None follows the algorithm's."""
     shelf: MutableMapping[str, Any] = field(default_factory=dict, kw_only=True)
     """Finished students by name. A shelf that outlives the process lets a killed party resume."""
+    cache: Cache | None = field(default=None, kw_only=True, repr=False)
+    """Where a simulation keeps what students say, so that none is trained twice."""
+    asked_too: Any = field(default=None, kw_only=True, repr=False)
+    """Rows that its students are asked about besides the public ones."""
 
     def __post_init__(self) -> None:
         if len(self.y) == 0:

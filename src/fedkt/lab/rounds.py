@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fedkt.bundle import Bundle, pack
 from fedkt.errors import DataError
 from fedkt.federation import Checkpoint, Round
+from fedkt.lab.kept import run_cache
 from fedkt.report import RunLog
 from fedkt.system.files import name_in_errors, write_atomically
 
@@ -155,9 +156,11 @@ def array_place(path: str) -> tuple[str, int]:
 
 
 def forget(folder: Path | None) -> None:
-    """Remove the rounds that were kept, once their result is safe."""
-    if folder is None or not folder.exists():
+    """Remove the rounds and students that were kept, once their result is safe."""
+    students = run_cache(folder)
+    if folder is None or students is None or not folder.exists():
         return
+    students.clear()
     for each in (*folder.glob("round-*.npz"), folder / "reached.json"):
         each.unlink(missing_ok=True)
     folder.rmdir()

@@ -19,6 +19,7 @@ from fedkt.data import Dataset
 from fedkt.data.partition import partition
 from fedkt.errors import ConfigurationError
 from fedkt.federation import Algorithm, Outcome, Party, Server, seed_for, simulate
+from fedkt.lab.kept import with_cache, with_spared
 from fedkt.lab.rounds import Rounds
 from fedkt.lab.rows import load_split, run_notes
 from fedkt.lab.setting import Setting, packages_in
@@ -38,6 +39,7 @@ from fedkt.report import (
     qualities,
     run_log,
 )
+from fedkt.system.cache import Cache
 from fedkt.system.parallel import Progress, cpu_clock
 
 
@@ -52,11 +54,12 @@ def run(
     diagnostic: Callable[[Outcome, Setting], None] | None = None,
     caution: Callable[[str], None] | None = None,
     round_folder: Path | None = None,
+    cache: Cache | None = None,
 ) -> Report:
     """Draw the split and the parties from the seed, run the algorithm, and measure it on the test rows.
 
     A run of several rounds that is given a `round_folder` goes on where it was killed; `forget` the folder when the
-    report is safe.
+    report is safe. Students whose lessons are in the `cache` are not trained again.
     """
     full = setting.with_defaults()
     data = load_split(full, data_dir)
@@ -64,6 +67,9 @@ def run(
     # The parties have the rows now; a second copy of them is not needed any more.
     data = replace(data, X=data.X[:0].copy())
     algorithm = make_algorithm(full, data, len(parties))
+    # Packing students takes the models themselves.
+    if cache is not None and not measure_bytes:
+        parties = with_cache(parties, cache, full)
     private = isinstance(algorithm, FedKT | Moments) and full.level != "L0"
     promise, warnings, alarms = promise_of(
         algorithm, parties, level=full.level, delta=full.delta, reproducible_noise=private
@@ -86,10 +92,11 @@ def run(
     )
     if diagnostic is not None:
         diagnostic(outcome, full)
+    outcome, more_notes = with_spared(outcome)
     return build_report(
         promise,
         rounds.earlier.followed_by(run_log(outcome, full.level, truth=data.y_public)),
-        notes=warnings,
+        notes=(*warnings, *more_notes),
         alarms=alarms,
         processes=jobs,
         laboratory=True,

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from fedkt.errors import ConfigurationError, UnsuitedModel
+from fedkt.lab.kept import run_cache
 from fedkt.lab.results import append_line, lock_of, stored
 from fedkt.lab.rounds import folder_for, forget
 from fedkt.lab.runner import run
 from fedkt.lab.setting import Setting, fingerprint, setting_values
 from fedkt.report import Report
+from fedkt.system.cache import Cache
 from fedkt.system.locks import if_free
 
 PAUSE = 0.5
@@ -25,6 +27,8 @@ def run_all(
     settings: Sequence[Setting],
     *,
     results: Path | None = None,
+    cache: Cache | None = None,
+    resume: bool = False,
     on_start: Callable[[int, Setting], None] | None = None,
     on_wait: Callable[[int], None] | None = None,
     on_unsuited: Callable[[Setting, UnsuitedModel], None] | None = None,
@@ -32,6 +36,9 @@ def run_all(
     **options: Any,
 ) -> list[Report]:
     """A report per setting. With a results file each one is kept as soon as it is there, and never run again.
+
+    Students are trained once for all runs that share a `cache`. With `resume` a run without one keeps its students
+    beside the results file until it is through, and goes on with them if it is killed.
 
     Processes that share the file share the work: what another one is making is left to it, and looked for when all else
     is done; `on_wait` then hears how many runs that are.
@@ -70,8 +77,10 @@ def run_all(
                     if on_start is not None:
                         on_start(number, full)
                     try:
-                        reports[key] = run_and_keep(full, results, folder, **options)
+                        students = run_cache(folder) if cache is None and resume else cache
+                        reports[key] = run_and_keep(full, results, folder, cache=students, **options)
                     except ConfigurationError as reason:
+                        forget(folder)
                         refuse(full, reason)
                 if key in reports:
                     forget(folder)

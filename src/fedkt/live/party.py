@@ -110,7 +110,9 @@ def run_party(
     diary = Diary()
     own = open_mapping(mapping_path(name, data), choices, plan.columns, plan.classes)
     own.tell(data, diary)
-    records = read_records(plan, name, data, identity, diary, share=hold_out, form=form, mapping=own.mapping, warn=warn)
+    records = read_records(
+        plan, name, data, identity, diary, share=hold_out, form=form, mapping=own.mapping, jobs=jobs, warn=warn
+    )
     own.keep(diary)
     digest = data_digest(data, identity, hold_out, form, own.mapping)
     folder = work if work is not None else WORK / f"{name}-{plan.digest[:12]}"

@@ -21,6 +21,7 @@ from fedkt.data.values import identities_of, plural
 from fedkt.errors import ConfigurationError, DataError
 from fedkt.federation import Diary
 from fedkt.live.aside import aside_key, aside_mask
+from fedkt.live.room import check_memory
 from fedkt.plan import Plan, file_digest
 from fedkt.votes import Labels
 
@@ -85,6 +86,7 @@ def read_records(
     share: float | None = None,
     form: Format = PLAIN,
     mapping: TableMapping = NO_MAPPING,
+    jobs: int = 1,
     warn: Callable[[str], None] | None = None,
 ) -> Records:
     """The rows in a party's file; what is odd about them is said in the diary, which never leaves the party.
@@ -95,12 +97,14 @@ def read_records(
     """
     if file_digest(data) == plan.public.sha256:
         raise DataError(f"{data} is the public file. --data takes your own labelled rows, --public the shared ones.")
-    table = read_mapped(plan.columns, data, mapping, form=form)
+    others = () if identity is None else (identity,)
+    table = read_mapped(plan.columns, data, mapping, form=form, others=others)
     for note in table.notes:
         diary.say(note)
     if plan.level == "L2":
         plan.columns.check_dates_decided(table)
     check_plausible(plan, table, mapping, diary, warn)
+    check_memory(plan, name, str(data), table.n_rows, jobs=jobs, diary=diary, warn=warn)
     cut = plan.level == "L2" and plan.method.cuts_rows
     ids = identities_of(table, identity) if cut or share is not None else None
     records = Records(plan.columns.encode(table), plan.columns.labels(table, plan.classes), ids)

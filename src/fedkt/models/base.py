@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Image = tuple[int, int, int]
 """Height, width and channels of the image in a row of pixels."""
 BLOCK_ROWS = 16_384
-"""Rows predicted at once: bounds the memory of a prediction whatever the number of public rows."""
+"""Rows predicted, or brought inside bounds, at once: memory stays bounded, however many there are."""
 
 
 _one_thread_holds = False
@@ -232,10 +232,15 @@ def within(X: Any, public: Any) -> Any:
 def _column_within(values: NDArray[Any], public: NDArray[Any]) -> NDArray[Any]:
     """Numbers of one column, or of several side by side, inside the bounds of their public ones."""
     low, high, middle, gaps = _bounds(public)
-    with np.errstate(invalid="ignore"):
-        inside = np.clip(values.astype(np.float64), low, high)
-    complete = np.where(np.isnan(inside) & ~gaps, middle, inside)
-    return (np.rint(complete) if values.dtype.kind in "iu" else complete).astype(values.dtype)
+    found = np.empty_like(values)
+    # Some rows at a time: each step makes a copy of twice the size.
+    for start in range(0, len(values), BLOCK_ROWS):
+        some = slice(start, start + BLOCK_ROWS)
+        with np.errstate(invalid="ignore"):
+            inside = np.clip(values[some].astype(np.float64), low, high)
+        complete = np.where(np.isnan(inside) & ~gaps, middle, inside)
+        found[some] = (np.rint(complete) if values.dtype.kind in "iu" else complete).astype(values.dtype)
+    return found
 
 
 def _sparse_within(rows: Any, public: Any) -> Any:

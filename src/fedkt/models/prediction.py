@@ -12,6 +12,7 @@ from fedkt.errors import FedKTError, ModelError
 from fedkt.models.answer_rules import check_probabilities
 from fedkt.models.base import FittedModel, Model
 from fedkt.models.exchange import OnnxModel, float_rows
+from fedkt.models.recalled import RecalledModel
 from fedkt.models.sandbox import FullAnswer, Question, Sandbox
 
 
@@ -28,6 +29,10 @@ def predict_all(models: Sequence[Model], rows: Any, sandbox: Sandbox | None = No
             answer = next(received)
             answers.append(answer if isinstance(answer, str) else answer[0])
             continue
+        if isinstance(model, RecalledModel):
+            # What it does not know is fedkt's mistake, and no reason to leave a party out.
+            answers.append(model.predict(rows))
+            continue
         try:
             answers.append(model.predict(rows))
         except (FedKTError, ValueError) as reason:
@@ -39,7 +44,7 @@ def has_probabilities(model: Model) -> bool:
     """Whether a model gives probabilities, wherever it has to run."""
     if isinstance(model, OnnxModel):
         return model.soft
-    return isinstance(model, FittedModel) and model.has_probabilities
+    return isinstance(model, FittedModel | RecalledModel) and model.has_probabilities
 
 
 def probabilities_of_all(
@@ -60,6 +65,9 @@ def probabilities_of_all(
                 labels, probabilities = answer
                 answers.append(certain(labels, n_classes) if probabilities is None else probabilities)
             continue
+        if isinstance(model, RecalledModel):
+            answers.append(recalled_probabilities(model, rows, n_classes))
+            continue
         try:
             if isinstance(model, FittedModel) and has_probabilities(model):
                 answers.append(check_probabilities(model.predict_proba(rows, n_classes)))
@@ -68,6 +76,13 @@ def probabilities_of_all(
         except Exception as reason:  # whatever an arbitrary estimator raises
             answers.append(f"{type(reason).__name__}: {reason}")
     return answers
+
+
+def recalled_probabilities(model: RecalledModel, rows: Any, n_classes: int) -> NDArray[np.float32] | str:
+    """What a student said, as one that is asked now would; what it does not know is fedkt's mistake."""
+    if not model.has_probabilities:
+        return certain(model.predict(rows), n_classes)
+    return check_probabilities(model.predict_proba(rows, n_classes))
 
 
 def labels_and_probabilities(model: OnnxModel, X: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

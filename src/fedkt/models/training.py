@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedkt.models.base import FittedModel, one_thread
 from fedkt.models.ensemble import Group, TrainingTask, fit_and_ask, fit_group, group_tasks, is_neural
 from fedkt.system.parallel import in_parallel
+from fedkt.system.stages import in_stage
 
 Labels = NDArray[np.int64]
 Done = Callable[[int], None]
@@ -81,7 +82,8 @@ def over_groups(
     ]
     work = partial(_fit_or_ask, n_classes=n_classes)
     sizes = [sum(task.n_rows for task in batch[0]) for batch in batches]
-    for group, result in zip(groups, in_parallel(work, batches, jobs=jobs, sizes=sizes), strict=True):
+    results = in_stage(what, in_parallel(work, batches, jobs=jobs, sizes=sizes))
+    for group, result in zip(groups, results, strict=True):
         yield group, result
         if done is not None:
             done(len(group.places))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 PACKAGES = (
     "numpy",
@@ -18,6 +21,18 @@ PACKAGES = (
     "torch",
 )
 """What a trained or converted model depends on; those that are not installed are left out."""
+LIBRARIES = ("scipy", "joblib", "numba", "llvmlite", "threadpoolctl")
+"""What trains and asks models beside them."""
+
+
+@cache
+def made_by() -> dict[str, str]:
+    """What a result depends on besides its inputs: versions, the kind of machine, and fedkt's own source."""
+    # A clone is another program from one line to the next, and of one version all the while.
+    source = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        source.update(hashlib.sha256(path.read_bytes()).digest())
+    return versions(*LIBRARIES) | {"machine": platform.machine(), "source": source.hexdigest()}
 
 
 def versions(*more: str) -> dict[str, str]:

@@ -70,8 +70,15 @@ def ask_students(
     rows = server.public if queries is None else take_rows(server.public, queries)
     scratch = Scratch(server.scratch)
     check_room(scratch, sum(answer_bytes(voting, bundle, count_rows(rows)) for bundle in bundles))
+    # Students that were trained here are asked about all: what they say of a row then hangs on no choice of rows.
+    every = [queries is not None and not has_received(bundle) for bundle in bundles]
+    tasks = [
+        Students(bundle.models, server.public if whole else rows, bundle.n_outputs)
+        for bundle, whole in zip(bundles, every, strict=True)
+    ]
     result = StudentAnswers()
-    for bundle, answers in zip(bundles, answers_by_party(voting, bundles, rows, jobs=server.jobs), strict=True):
+    by_party = answers_by_party(voting, tasks, rows if any(map(has_received, bundles)) else None, jobs=server.jobs)
+    for bundle, whole, answers in zip(bundles, every, by_party, strict=True):
         failures = [f"student {place + 1}: {each}" for place, each in enumerate(answers) if isinstance(each, str)]
         if failures:
             # Fewer students agree more easily: with one left out, it would vote on more rows than others.
@@ -79,22 +86,25 @@ def ask_students(
             server.diary.say(note)
             result.silent[bundle.sender] = note
         else:
-            result.voters.append((bundle, scratch.keep(compact(answers, bundle.n_outputs))))
+            asked = np.stack(answers)[:, queries] if whole else np.stack(answers)
+            result.voters.append((bundle, scratch.keep(compact(asked, bundle.n_outputs))))
     server.diary.vote.silent = result.silent
     return result
 
 
-def answers_by_party(voting: Voting, bundles: Sequence[Bundle], rows: Any, *, jobs: int) -> Iterator[list[Any]]:
-    """What the voting has each party's students say, one party after the other."""
-    if not any(isinstance(model, OnnxModel) for bundle in bundles for model in bundle.models):
-        yield from in_parallel(
-            voting.ask, [Students(bundle.models, rows, bundle.n_outputs) for bundle in bundles], jobs=jobs
-        )
+def has_received(bundle: Bundle) -> bool:
+    """Whether any of a party's students came from elsewhere."""
+    return any(isinstance(each, OnnxModel) for each in bundle.models)
+
+
+def answers_by_party(voting: Voting, tasks: Sequence[Students], rows: Any, *, jobs: int) -> Iterator[list[Any]]:
+    """What the voting has each party's students say, one party after the other; `rows` where some were received."""
+    if rows is None:
+        yield from in_parallel(voting.ask, tasks, jobs=jobs)
         return
     # Received students work in processes of their own: to wait for several at once, threads are enough.
     with Sandbox(rows) as sandbox:
-        tasks = (Students(bundle.models, rows, bundle.n_outputs, sandbox) for bundle in bundles)
-        yield from in_threads(voting.ask, tasks, jobs=jobs)
+        yield from in_threads(voting.ask, (each._replace(sandbox=sandbox) for each in tasks), jobs=jobs)
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterator[Task], *, jobs: int) -> Iterator[Result]:
@@ -116,10 +126,9 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterator[Task], *, jobs: i
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def compact(answers: Sequence[NDArray[Any]], n_outputs: int) -> NDArray[Any]:
-    """All of a party's answers as one array: classes in no more bytes than they need, probabilities as they are."""
-    stacked = np.stack(answers)
-    return stacked.astype(class_type(n_outputs)) if stacked.dtype.kind == "i" else stacked
+def compact(answers: NDArray[Any], n_outputs: int) -> NDArray[Any]:
+    """Classes in no more bytes than they need; probabilities as they are."""
+    return answers.astype(class_type(n_outputs)) if answers.dtype.kind == "i" else answers
 
 
 def class_type(n_outputs: int) -> np.dtype[Any]:

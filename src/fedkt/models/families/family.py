@@ -77,6 +77,8 @@ class Family:
     Those that hold rows back to calibrate themselves find rows among them that they have learned, a nearest neighbour
     has others at the same distance, and steps that grow with the weight of a row end nowhere.
     """
+    training_bytes: int = 0
+    """What training takes at least for each value of its rows, beside the rows: the library's own copies of them."""
     class_weights: Mapping[str, Any] = field(default_factory=dict)
     """Parameters that make a class weigh more or less than its rows, and what they are without it."""
     network: bool = False

@@ -71,6 +71,8 @@ LIGHTGBM = Family(
     extra="boosting",
     calibrated=True,
     row_weight=ROW_WEIGHT,
+    # The bins of the values.
+    training_bytes=1,
     class_weights={**CLASS_WEIGHT, "scale_pos_weight": 1.0, "is_unbalance": False},
     teacher=single_tree,
     trees=_lightgbm_trees,

@@ -24,6 +24,8 @@ LOGISTIC = Family(
     classes=("LogisticRegression",),
     calibrated=True,
     row_weight=1.0,
+    # The scaled rows.
+    training_bytes=4,
     class_weights={"class_weight": None},
 )
 SVM = Family(
@@ -32,6 +34,8 @@ SVM = Family(
     partial(_standardised, later("sklearn.svm:SVC")),
     classes=("SVC",),
     probabilities=False,
+    # The scaled rows, and those as libsvm has them: a double of its own for each value.
+    training_bytes=12,
     class_weights={"class_weight": None},
 )
 NAIVE_BAYES = Family(

@@ -48,6 +48,8 @@ HIST_BOOSTING = Family(
     classes=("HistGradientBoostingClassifier",),
     calibrated=True,
     row_weight=ROW_WEIGHT,
+    # The bins of the values.
+    training_bytes=1,
     class_weights=CLASS_WEIGHT,
     teacher=single_tree,
     trees=_hist_trees,

@@ -105,6 +105,8 @@ BOOSTING = Family(
     ),
     classes=("XGBClassifier",),
     library="xgboost",
+    # The bins of the values.
+    training_bytes=1,
     needs="xgboost",
     extra="boosting",
     lack="is XGBoost, which is not installed",

@@ -19,8 +19,6 @@ from fedkt.models.exchange import float_rows
 from fedkt.models.features.feature_map import BLOCK_ROWS, FeatureMap, Graph, Table, Turn, finish_map, turn_of
 
 FILTERS = 160
-COLOUR_FILTERS = 120
-"""Fewer, since each is turned to more directions."""
 PATCHES = 40_000
 """Public patches that filters are made of."""
 CONTRAST = 0.1
@@ -35,6 +33,8 @@ COLOUR_WIDTH = 1_000
 """The same of colours, which have more to tell apart than a digit: 2 MB."""
 PRIVATE_WIDTH = 127
 """The same where noise is added to the sums."""
+STEPS = 256
+"""The numbers of directions are whole multiples of so small a part of the largest, which a plan packs well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +156,8 @@ def filters_of(x: Table, size: int, *, filters: int, seed: int) -> tuple[Table, 
     return (kernel - kernel.mean(axis=1, keepdims=True)).astype(np.float32), bias.astype(np.float32)
 
 
-def patches_layer(rows: Table, image: Image, *, seed: int, filters: int | None = None) -> Patches:
-    """What filters of public pictures say; as many as suit the picture, where nobody says."""
-    filters = filters or (FILTERS if image[2] == 1 else COLOUR_FILTERS)
+def patches_layer(rows: Table, image: Image, *, seed: int, filters: int = FILTERS) -> Patches:
+    """What filters of public pictures say."""
     top = float(np.nanmax(np.abs(rows), initial=0.0)) or 1.0
     shortest = min(image[:2])
     size, stride = (max(2, shortest // 4), 1) if image[2] == 1 else (max(2, min(6, shortest // 4)), 2)
@@ -167,19 +166,19 @@ def patches_layer(rows: Table, image: Image, *, seed: int, filters: int | None =
     return Patches(image, top, stride, kernel, bias, pooling_of(down, across))
 
 
-def image_map(public: Any, image: Image, *, seed: int, private: bool = False, filters: int | None = None) -> FeatureMap:
+def image_map(public: Any, image: Image, *, seed: int, private: bool = False, filters: int = FILTERS) -> FeatureMap:
     """φ of rows of pixels, fixed by the public images and a public seed."""
     rows = float_rows(public, image[0] * image[1] * image[2])
     with one_thread():
         layer = patches_layer(rows, image, seed=seed, filters=filters)
         base = np.concatenate([layer(rows[start : start + BLOCK_ROWS]) for start in range(0, len(rows), BLOCK_ROWS)])
         width = PRIVATE_WIDTH if private else WIDTH if image[2] == 1 else COLOUR_WIDTH
-        turn = half_precise(turn_of(base, width, 0.25))
+        turn = in_steps(turn_of(base, width, 0.25))
         prefixes = () if private else (WIDTH + 1,)
         return finish_map(rows.shape[1], turn(base), (layer, turn), quantile=0.5 if private else 1.0, prefixes=prefixes)
 
 
-def half_precise(turn: Turn) -> Turn:
-    """The turn with directions of eleven bits, whose many zeros a plan packs well; the largest number becomes 1."""
-    directions = turn.directions / np.abs(turn.directions).max()
-    return replace(turn, directions=directions.astype(np.float16).astype(turn.directions.dtype))
+def in_steps(turn: Turn) -> Turn:
+    """The turn with directions in whole multiples of 1/STEPS; the largest number becomes 1."""
+    steps = np.rint(turn.directions * (STEPS / np.abs(turn.directions).max()))
+    return replace(turn, directions=(steps / STEPS).astype(turn.directions.dtype))

@@ -30,7 +30,7 @@ CHUNK_STEPS = 64
 """Steps whose row numbers are laid out at once."""
 
 SLOW_IN_STACKS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.RNNBase)
-"""Layers that gain nothing in a stack (benchmarks/neural.py): a stack of convolutions is a slower, grouped one."""
+"""Layers that gain nothing in a stack (benchmarks/stacks.py): a stack of convolutions is a slower, grouped one."""
 ONE_BY_ONE = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd, nn.AlphaDropout)
 """Layers whose result depends on more than the network's own weights and rows."""
 

@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 from sklearn.datasets import make_classification
 
-from fedkt.models import sandbox
+from fedkt.models import child_process, sandbox
 from fedkt.models.base import fit_model
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.exchange import to_onnx
@@ -33,10 +33,10 @@ EVERY, LIMITS_ONLY = "walls.raise_walls(**bounds)", 'walls.raise_walls(("limits"
 
 def without_walls(folder: Path) -> Path:
     """A copy of the child's program that sets limits and nothing else."""
-    text = sandbox.CHILD.read_text(encoding="utf-8")
+    text = child_process.CHILD.read_text(encoding="utf-8")
     changed = text.replace(EVERY, LIMITS_ONLY)
     assert changed != text
-    program = folder / "models" / sandbox.CHILD.name
+    program = folder / "models" / child_process.CHILD.name
     program.parent.mkdir()
     program.write_text(changed, encoding="utf-8")
     (folder / "system").mkdir()
@@ -47,7 +47,7 @@ def without_walls(folder: Path) -> Path:
 def measured(program: Path, models: list[bytes], rows: np.ndarray) -> tuple[float, float, list[list[int]]]:
     """Milliseconds by the clock and of CPU time, and the labels."""
     before, started = os.times(), time.perf_counter()
-    with mock.patch.object(sandbox, "CHILD", program):
+    with mock.patch.object(child_process, "CHILD", program):
         answers = sandbox.run_models(models, rows, n_classes=3)
     clock, after = time.perf_counter() - started, os.times()
     spent = after.children_user - before.children_user + after.children_system - before.children_system
@@ -66,7 +66,7 @@ def main() -> None:
     timings: dict[str, list[tuple[float, float]]] = {"limits only": [], "all walls": []}
     answers = []
     with tempfile.TemporaryDirectory() as folder:
-        programs = {"limits only": without_walls(Path(folder)), "all walls": sandbox.CHILD}
+        programs = {"limits only": without_walls(Path(folder)), "all walls": child_process.CHILD}
         for _ in range(rounds):
             for name, program in programs.items():
                 clock, cpu, labels = measured(program, models, X)

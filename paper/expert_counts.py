@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.voting.expert import doubt
 from fedkt.models.catalogue import MODELS
-from fedkt.pooling import MISFIT, misfit, normalise_rows, pooled_posterior, shares_of
+from fedkt.pooling import MISFIT, misfits, normalise_rows, pooled_posterior, shares_of
 from paper.expert_labels import Task, dataset_task, opinions_and_counts, study_missing
 
 RESULTS = Path(__file__).parent / "results" / "expert-counts.json"
@@ -59,12 +59,12 @@ def main() -> None:
 def suspicions(task: Task, seed: int) -> dict[str, float]:
     """Misfits when all are honest, and when one gives its rows to its rarest class."""
     opinions, counts = opinions_and_counts(task, FedKT(task.model, voting="expert"))
-    honest = misfits(task, opinions, counts)
+    honest = distances(task, opinions, counts)
     caught = first = 0
     for liar, own in enumerate(counts):
         claims = counts.copy()
         claims[liar] = np.where(np.arange(len(own)) == own.argmin(), own.sum(), 0)
-        far = misfits(task, opinions, claims)
+        far = distances(task, opinions, claims)
         caught += int(far[liar] > MISFIT)
         first += int(far.argmax()) == liar
     return {
@@ -76,13 +76,13 @@ def suspicions(task: Task, seed: int) -> dict[str, float]:
     }
 
 
-def misfits(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
+def distances(task: Task, opinions: list[np.ndarray], counts: np.ndarray) -> np.ndarray:
     """How far each party's counts are from what its students say, if these are the counts they give."""
     mute = not MODELS[task.model].probabilities
     shares = normalise_rows(counts)
     votes = [doubt(each, own) if mute else each for each, own in zip(opinions, shares, strict=True)]
     pooled = pooled_posterior(votes, shares_of(counts))
-    return np.array([misfit(each, own, pooled, counts.sum(axis=0)) for each, own in zip(votes, counts, strict=True)])
+    return misfits(np.array([each.mean(axis=0, dtype=np.float64) for each in votes]), counts, pooled)
 
 
 if __name__ == "__main__":

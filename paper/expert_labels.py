@@ -23,7 +23,7 @@ import numpy as np
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.lesson import Lesson
 from fedkt.algorithms.voting import Expert
-from fedkt.algorithms.voting.expert import class_counts, doubt
+from fedkt.algorithms.voting.expert import class_counts, doubt, opinion_of
 from fedkt.data import load
 from fedkt.data.dataset import with_skewed_public
 from fedkt.data.partition import partition as deal
@@ -138,7 +138,7 @@ def opinions_and_counts(task: Task, algorithm: FedKT) -> tuple[list[np.ndarray],
     with one_thread():
         bundles = [bundle for bundle, _ in run_parties(algorithm, parties, None, jobs=1, progress=None)]
         answers = algorithm.student_answers(task.server, bundles)
-    opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
+    opinions = [opinion_of(np.asarray(each)) for _, each in answers.voters]
     return opinions, class_counts(answers.bundles)
 
 

@@ -61,9 +61,8 @@ def figures_by_rule(data: Dataset, parties: list[Party], family: str, seed: int)
     with one_thread():
         bundles = [bundle for bundle, _ in run_parties(fedkt, fresh(parties), None, jobs=1, progress=None)]
         answers = fedkt.student_answers(server, bundles)
-        opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
         assert isinstance(fedkt.voting, Expert)
-        scores = fedkt.voting.weigh(fedkt, server, answers.bundles, opinions)
+        scores = fedkt.voting.weigh(fedkt, server, answers)
         found = {}
         for rule, labelled in rules(scores, seed).items():
             model = final_lesson(fedkt, server_of(data, seed), labelled).fit()

@@ -11,7 +11,7 @@ from fedkt.pooling import (
     expected_shares,
     label_shares,
     limit_label_drift,
-    misfit,
+    misfits,
     pooled_posterior,
     shares_of,
     tolerance_for,
@@ -66,9 +66,27 @@ def test_impossible_counts_are_refused(counts):
 
 def test_a_perfect_student_fits_its_partys_counts_and_no_others():
     counts, own, pooled = label_shift(3)
-    everybody = counts.sum(axis=0)
-    assert max(misfit(said, each, pooled, everybody) for said, each in zip(own, counts, strict=True)) < 1e-9
-    assert misfit(own[0], counts[0][::-1], pooled, everybody) > 0.1
+    means = np.mean(own, axis=1)
+    assert max(misfits(means, counts, pooled)) < 1e-9
+    turned = [counts[0][::-1], *counts[1:]]
+    assert misfits(means, np.array(turned), pooled)[0] > 0.1
+
+
+def test_how_far_parties_are_off_is_the_same_the_slow_way(monkeypatch):
+    counts, own, pooled = label_shift(7)
+    # Nobody speaks for one row, and the last party has none of the only class that others speak for on another.
+    counts[-1, 2], pooled[3], pooled[4] = 0, 0.0, [0.0, 0.0, 1.0, 0.0]
+    means = np.mean(own, axis=1)[::-1]
+    slow = []
+    for said, mine in zip(means, counts, strict=True):
+        expected = np.zeros(4)
+        for row in pooled:
+            weighed = row * mine / counts.sum(axis=0)
+            expected += weighed / weighed.sum() if weighed.sum() > 0 else 0.25
+        slow.append(np.abs(said - expected / len(pooled)).sum() / 2)
+    assert misfits(means, counts, pooled) == pytest.approx(slow, abs=1e-12)
+    monkeypatch.setattr("fedkt.pooling.BLOCK_VALUES", 100)
+    assert misfits(means, counts, pooled) == pytest.approx(slow, abs=1e-12)
 
 
 def test_of_two_who_disagree_the_one_who_knows_the_class_is_believed():

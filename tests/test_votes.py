@@ -5,11 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedkt.votes import NO_VOTE, consistent_choice, consistent_votes, count_votes, stand_in_vote, winners
+from fedkt.votes import NO_VOTE, consistent_choice, consistent_votes, count_votes, stand_in_vote, sum_votes, winners
 
 
 def test_votes_are_counted_per_query_and_class():
     assert count_votes([[0, 2], [0, 1], [1, 1]], 3).tolist() == [[2, 1, 0], [0, 2, 1]]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int64])
+def test_votes_of_parties_add_up(kind):
+    north, south = np.array([[0, 2, 1], [0, 1, 1]], kind), np.array([[2, 2, 2], [2, 1, 7]], kind)
+    votes = sum_votes(iter([north, south]), 3)
+    # The last student of south votes for no class on the last row.
+    assert votes.tolist() == [[2, 0, 2], [0, 2, 2], [0, 2, 1]]
+    assert votes.dtype == np.int64
+    assert votes.flags.c_contiguous
 
 
 def test_an_abstention_is_nobodys_vote():

@@ -11,8 +11,7 @@ where w_i(x) is the probability that a row like x is party i's. Counts may be ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +23,8 @@ CONVERGED = 1e-4
 """The fixed point is reached when a step moves no probability by more."""
 BLOCK_VALUES = 2**22
 """Numbers of the parties' posteriors that are worked on at once."""
+BLOCKS_READ = 16
+"""So many of these blocks are read at once, as float32: 256 MB."""
 TOLERANCE = 0.02
 """How far the labels' class shares may stray from those expected, in total variation, before they are pulled back.
 
@@ -37,6 +38,8 @@ MISFIT = 0.3
 Set on development seeds, on which hardly an honest party comes so far, and hardly one does not that gives all its rows
 to its rarest class (docs/decisions/0009).
 """
+FAINTEST = 1e-200
+"""A party that could hardly say less of a row says nothing of it."""
 CHANCE = 1.5
 """How many times what a sample of so many rows strays by chance is let pass, where that is more than TOLERANCE."""
 MATCHING_STEPS = 300
@@ -58,12 +61,24 @@ def pooled_posterior(posteriors: Sequence[ArrayLike], shares: Matrix) -> Matrix:
     """The fixed point: what a model of the pooled rows would say, from what the parties' models say."""
     singles = [np.asarray(each, dtype=np.float32) for each in posteriors]
     n_rows, n_classes = singles[0].shape
-    step = max(1, BLOCK_VALUES // (len(singles) * n_classes))
+    step = rows_at_once(len(singles) * n_classes)
     blocks = [
         fixed_point(np.stack([each[start : start + step] for each in singles]).astype(np.float64), shares)
         for start in range(0, n_rows, step)
     ]
     return np.concatenate(blocks) if blocks else np.empty((0, n_classes))
+
+
+def rows_at_once(row_values: int) -> int:
+    """Of how many rows the fixed point is found at once, where all parties together say so much of each."""
+    return max(1, BLOCK_VALUES // row_values)
+
+
+def row_blocks(n_rows: int, row_values: int) -> Iterator[slice]:
+    """The rows in blocks in which they can be read; the fixed point is the same as of all of them at once."""
+    step = BLOCKS_READ * rows_at_once(row_values)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
 
 
 def fixed_point(posteriors: Matrix, shares: Matrix) -> Matrix:
@@ -77,14 +92,23 @@ def fixed_point(posteriors: Matrix, shares: Matrix) -> Matrix:
     return pooled
 
 
-def misfit(posterior: NDArray[Any], own: Matrix, pooled: Matrix, everybody: Matrix) -> float:
-    """How far what a party says lies from what it would say with these class counts, on the mean of all rows.
+def misfits(said: Matrix, counts: Matrix, pooled: Matrix) -> Matrix:
+    """How far what each party says, in the mean of all rows, lies from what it would say with these class counts.
 
     Under label shift its posterior is the pooled one, each class times the party's share of the class's rows. Whoever
     gives other counts than those its student was taught from says something else. The distance is a total variation.
     """
-    expected = normalise_rows(pooled * (own / np.maximum(everybody, 1.0))).mean(axis=0)
-    return distance(posterior.mean(axis=0, dtype=np.float64), expected)
+    parts = counts / np.maximum(counts.sum(axis=0), 1.0)
+    sums, silent = np.zeros(counts.shape), np.zeros(len(counts))
+    for rows in row_blocks(len(pooled), counts.size):
+        block = pooled[rows]
+        # As `normalise_rows` has it for each party, without a table of parties × rows × classes.
+        totals = block @ parts.T
+        heard = totals > FAINTEST
+        sums += parts * ((heard / np.where(heard, totals, 1.0)).T @ block)
+        silent += (~heard).sum(axis=0)
+    expected = (sums + silent[:, None] / counts.shape[1]) / max(len(pooled), 1)
+    return np.asarray(np.abs(said - expected).sum(axis=1) / 2)
 
 
 def normalise_rows(scores: Matrix) -> Matrix:

@@ -78,15 +78,26 @@ def consistent_votes(predictions_by_party: Iterable[ArrayLike], n_classes: int) 
     """One vote a party, or none: |{i : v_m^i(x) = s}| (Algorithm 1, line 19, without its factor s).
 
     The factor s is the same for every class and moves no arg max; with noise it would only rescale the noise.
+    """
+    return sum_votes(map(consistent_choice, predictions_by_party), n_classes)
+
+
+def sum_votes(predictions_by_party: Iterable[ArrayLike], n_classes: int) -> Votes:
+    """The votes of all parties, as `count_votes` has those of one.
+
     Parties are read one at a time, so memory does not grow with their number.
     """
-    votes: Votes | None = None
+    votes: NDArray[np.int32] | None = None
     for predictions in predictions_by_party:
-        more = count_votes(consistent_choice(predictions), n_classes)
-        votes = more if votes is None else np.add(votes, more, out=votes)
+        classes = np.atleast_2d(np.asarray(predictions))
+        if votes is None:
+            votes = np.zeros((n_classes, classes.shape[1]), dtype=np.int32)
+        for each in classes:
+            for label, count in enumerate(votes):
+                count += each == label
     if votes is None:
         raise ValueError("Votes need at least one party, got none.")
-    return votes
+    return np.ascontiguousarray(votes.T, dtype=np.int64)
 
 
 class Coins(Protocol):

@@ -475,11 +475,10 @@ def test_every_truncation_of_a_final_file_is_refused_in_words(tmp_path, finished
 
 
 def test_a_final_model_that_fails_in_the_sandbox_is_told_in_words(folder, monkeypatch):
-    def fails(models, rows, **_):
-        return ["it ran for ever"] * len(models)
+    def fails(self, question):
+        return ["it ran for ever"] * len(question.models)
 
-    monkeypatch.setattr("fedkt.models.sandbox.run_models", fails)
-    monkeypatch.setattr("fedkt.models.prediction.ask_models", fails)
+    monkeypatch.setattr("fedkt.models.sandbox.Sandbox.ask", fails)
     for rows in ("public.csv", "test.csv"):
         with pytest.raises(ModelError, match="it ran for ever"):
             fedkt("predict", folder / "result" / "final.onnx", folder / rows)

@@ -494,11 +494,11 @@ def failing(monkeypatch, *answers):
 
     honest, asked, left = base.predict_all, [], list(answers)
 
-    def predict(models, rows):
+    def predict(models, rows, sandbox):
         asked.append(len(rows))
         if "south" in models[0].name and (said := left.pop(0) if left else None) is not None:
             return [said]
-        return honest(models, rows)
+        return honest(models, rows, sandbox)
 
     monkeypatch.setattr(base, "predict_all", predict)
     return asked

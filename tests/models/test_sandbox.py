@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from sklearn.tree import DecisionTreeClassifier
 
-from fedkt.models import sandbox
+from fedkt.models import child_process
 from fedkt.models.base import fit_model
 from fedkt.models.exchange import to_onnx
 from fedkt.models.onnx_rules import Limits
@@ -150,8 +150,8 @@ def test_what_models_of_one_party_take_together_is_bounded(good):
 def test_a_child_that_only_waits_is_stopped_by_what_its_models_may_take_together(tmp_path, monkeypatch):
     child = tmp_path / "child.py"
     child.write_text("import sys, time\nsys.stdin.readline()\nprint('{}', flush=True)\ntime.sleep(600)\n")
-    monkeypatch.setattr(sandbox, "CHILD", child)
-    monkeypatch.setattr(sandbox, "START_SECONDS", 2.0)
+    monkeypatch.setattr(child_process, "CHILD", child)
+    monkeypatch.setattr(child_process, "START_SECONDS", 2.0)
     limits = Limits(cpu_seconds=100, party_cpu_seconds=1, wall_seconds=100)
     answers = run_models([b"x", b"y"], ROWS, n_classes=2, limits=limits)
     assert "those before it ran for more than 1 seconds together" in answers[0]
@@ -285,7 +285,7 @@ def test_the_child_sees_neither_the_environment_nor_the_working_folder(tmp_path,
         "seen = {'env': sorted(os.environ), 'folder': os.getcwd(), 'home': os.environ['HOME']}\n"
         "print('{}'); print(json.dumps({'reason': json.dumps(seen)}))\n"
     )
-    monkeypatch.setattr(sandbox, "CHILD", spy)
+    monkeypatch.setattr(child_process, "CHILD", spy)
     monkeypatch.setenv("FEDKT_SECRET", "token")
     assert json.loads(run_models([b"x"], ROWS, n_classes=2)[0]) == {
         "env": ["HOME", "LC_ALL", "MALLOC_PERTURB_", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"],
@@ -318,14 +318,14 @@ def test_where_there_are_no_files_in_memory_the_rows_lie_in_a_folder_of_their_ow
         ("raise SystemExit(3)", "code 3"),
         ("print('[]')", "protocol"),
         ("print('x' * 100_000)", "protocol"),
-        ("print('{}'); print('{\"rows\": 7}')", "other rows"),
+        ("print('{}'); print('{\"rows\": 77}')", "other rows"),
         ("print('{}'); print('{\"rows\": 50}'); print('abc')", "ended with code 0"),
     ],
 )
 def test_a_child_that_crashes_or_lies_is_only_a_reason(tmp_path, monkeypatch, program, word):
     child = tmp_path / "child.py"
     child.write_text(f"import sys\nsys.stdin.readline()\n{program}\n")
-    monkeypatch.setattr(sandbox, "CHILD", child)
+    monkeypatch.setattr(child_process, "CHILD", child)
     answers = run_models([b"x", b"y"], ROWS, n_classes=2)
     assert word in answers[0]
     assert "not run" in answers[1]

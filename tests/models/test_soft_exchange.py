@@ -188,11 +188,11 @@ def test_a_classifier_whose_label_is_not_its_likeliest_class_travels_without_pro
 
 
 def test_models_with_and_without_probabilities_share_one_child(monkeypatch):
-    from fedkt.models import sandbox
+    from fedkt.models import child_process
 
     started = []
-    popen = sandbox.subprocess.Popen
-    monkeypatch.setattr(sandbox.subprocess, "Popen", lambda *a, **k: started.append(1) or popen(*a, **k))
+    popen = child_process.subprocess.Popen
+    monkeypatch.setattr(child_process.subprocess, "Popen", lambda *a, **k: started.append(1) or popen(*a, **k))
     X, y, _, n_classes = table(load_digits, missing=None)
     only_names = to_soft_onnx(
         fit_model(as_estimator("svm"), X, y, rng=np.random.default_rng(0)),

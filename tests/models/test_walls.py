@@ -122,16 +122,16 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import test_sandbox
-from fedkt.models import sandbox
+from fedkt.models import child_process, sandbox
 
-popen, line = sandbox.subprocess.Popen, sandbox.ChildReader.line
+line = child_process.ChildReader.line
 
-def line_and_child(self, seconds):
-    head = line(self, seconds)
+def line_and_child(self):
+    head = line(self)
     print(self._child.pid, flush=True)
     return head
 
-sandbox.ChildReader.line = line_and_child
+child_process.ChildReader.line = line_and_child
 sandbox.run_models([test_sandbox.endless()], test_sandbox.ROWS, n_classes=2)
 """
 

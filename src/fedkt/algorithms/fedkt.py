@@ -22,7 +22,7 @@ from fedkt.algorithms.kept_students import learn_or_recall
 from fedkt.algorithms.lesson import Lesson, fit_roles_to_rows
 from fedkt.algorithms.teachers import check_weights, refuse_early_stopping, try_on_public_rows
 from fedkt.algorithms.voting import Consistent, Voting, algorithm_name, ask_students, make_voting
-from fedkt.algorithms.voting.base import StudentAnswers
+from fedkt.algorithms.voting.answers import StudentAnswers
 from fedkt.algorithms.voting.lost import note_absent_classes
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError

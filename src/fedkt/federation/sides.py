@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,8 @@ class Server(Side):
 
     last: Bundle | None = field(default=None, kw_only=True)
     """What it sent out before this round."""
+    scratch: Path | None = field(default=None, kw_only=True)
+    """Where on disk lies meanwhile what is too much for memory; None for the system's temporary folder."""
     parties: int = field(default=0, kw_only=True)
     """How many parties there are, whether they took part in a round or not; 0 where nobody said."""
 

@@ -17,6 +17,7 @@ from fedkt.federation import Diary
 from fedkt.models.base import Model
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.prediction import has_probabilities, labels_and_probabilities, predict_all, probabilities_of_all
+from fedkt.models.sandbox import Sandbox
 from fedkt.plan import Plan
 from fedkt.quality import Quality, measure_quality
 from fedkt.report import qualities
@@ -37,10 +38,11 @@ def measure(final: OnnxModel, bundles: Sequence[Bundle], X: Any, y: Any, classes
     """The quality of the final model, and the accuracy of each party's students alone (the mean over its students)."""
     (quality,) = qualities([final], X, y, classes)
     alone: dict[str, float] = {}
-    for bundle in bundles:
-        answers = [each for each in labels_of(bundle, X) if not isinstance(each, str)]
-        if answers:
-            alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
+    with Sandbox(X) as sandbox:
+        for bundle in bundles:
+            answers = [each for each in labels_of(bundle, X, sandbox) if not isinstance(each, str)]
+            if answers:
+                alone[bundle.sender] = float(np.mean([np.mean(each == y) for each in answers]))
     return FinalScores(quality.accuracy.value, quality.balanced_accuracy.value, quality, alone)
 
 
@@ -61,14 +63,14 @@ def quality_on(model: Model, X: Any, y: Any, classes: Sequence[str | int]) -> tu
     return measure_quality(y, labels, classes, probabilities), labels
 
 
-def labels_of(bundle: Bundle, X: Any) -> list[NDArray[np.int64] | str]:
+def labels_of(bundle: Bundle, X: Any, sandbox: Sandbox | None = None) -> list[NDArray[np.int64] | str]:
     """The class that each of a party's students votes for, never "not mine"; or why it says nothing.
 
     Where probabilities vote, theirs are asked for: a label beside them counts for nothing.
     """
     if not bundle.soft:
-        return predict_all(bundle.models, X)
-    probabilities = probabilities_of_all(bundle.models, X, bundle.n_outputs)
+        return predict_all(bundle.models, X, sandbox)
+    probabilities = probabilities_of_all(bundle.models, X, bundle.n_outputs, sandbox)
     return [each if isinstance(each, str) else each[:, : len(bundle.classes)].argmax(axis=1) for each in probabilities]
 
 

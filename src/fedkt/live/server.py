@@ -110,6 +110,7 @@ def run_server(
             jobs=jobs,
             diary=diary,
             ledger=account,
+            scratch=result,
             parties=len(plan.names),
         )
         vote = hold_vote(plan, server, bundles, needed, ledger)

@@ -31,12 +31,12 @@ def contradiction(labels: NDArray[np.int64], probabilities: NDArray[np.float32])
     )
 
 
-def check_probabilities(numbers: NDArray[Any]) -> NDArray[np.float32] | str:
-    """The probabilities of rows × classes, each row's sum made 1; or what is wrong with them."""
+def check_probabilities(numbers: NDArray[Any], *, first: int = 0) -> NDArray[np.float32] | str:
+    """The probabilities of rows × classes, each row's sum made 1; or what is wrong with them, counting from `first`."""
     table = np.asarray(numbers, dtype=np.float64)
     # Written so that NaN is refused too.
     fine = (table >= -SUM_GAP).all(axis=1) & (np.abs(table.sum(axis=1) - 1) <= SUM_GAP)
     if not fine.all():
-        return f"what it says about row {int(np.flatnonzero(~fine)[0])} are no probabilities."
+        return f"what it says about row {first + int(np.flatnonzero(~fine)[0])} are no probabilities."
     shares = np.maximum(table, 0)
     return np.asarray(shares / shares.sum(axis=1, keepdims=True), dtype=np.float32)

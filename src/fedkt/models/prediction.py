@@ -13,15 +13,16 @@ from fedkt.models.answer_rules import check_probabilities
 from fedkt.models.base import FittedModel, Model
 from fedkt.models.exchange import OnnxModel, float_rows
 from fedkt.models.recalled import RecalledModel
-from fedkt.models.sandbox import FullAnswer, ask_models
+from fedkt.models.sandbox import FullAnswer, Question, Sandbox
 
 
-def predict_all(models: Sequence[Model], rows: Any) -> list[NDArray[np.int64] | str]:
+def predict_all(models: Sequence[Model], rows: Any, sandbox: Sandbox | None = None) -> list[NDArray[np.int64] | str]:
     """Each model's class indices, or the reason why it has none.
 
-    Models that were received run together in one limited child process; a model trained here runs here.
+    Models that were received run together in one limited child process, of the `sandbox` that holds these rows where
+    there is one; a model trained here runs here.
     """
-    received = _ask_received(models, rows)
+    received = _ask_received(models, rows, sandbox=sandbox)
     answers: list[NDArray[np.int64] | str] = []
     for model in models:
         if isinstance(model, OnnxModel):
@@ -46,12 +47,14 @@ def has_probabilities(model: Model) -> bool:
     return isinstance(model, FittedModel | RecalledModel) and model.has_probabilities
 
 
-def probabilities_of_all(models: Sequence[Model], rows: Any, n_classes: int) -> list[NDArray[np.float32] | str]:
+def probabilities_of_all(
+    models: Sequence[Model], rows: Any, n_classes: int, sandbox: Sandbox | None = None
+) -> list[NDArray[np.float32] | str]:
     """How probable each model finds each class of each row, or the reason why it does not say.
 
     One that only names a class is sure of it. Models that were received run together in one limited child process.
     """
-    received = _ask_received(models, rows, n_classes)
+    received = _ask_received(models, rows, n_classes, sandbox=sandbox)
     answers: list[NDArray[np.float32] | str] = []
     for model in models:
         if isinstance(model, OnnxModel):
@@ -91,20 +94,24 @@ def labels_and_probabilities(model: OnnxModel, X: Any) -> tuple[NDArray[np.int64
     return labels, certain(labels, model.n_classes) if probabilities is None else probabilities
 
 
-def _ask_received(models: Sequence[Model], rows: Any, n_classes: int | None = None) -> Iterator[FullAnswer]:
+def _ask_received(
+    models: Sequence[Model], rows: Any, n_classes: int | None = None, *, sandbox: Sandbox | None = None
+) -> Iterator[FullAnswer]:
     """The answers of those models that were received; with a number of classes, their probabilities as well."""
     received = [model for model in models if isinstance(model, OnnxModel)]
     if not received:
         return iter(())
-    answers = ask_models(
-        [model.data for model in received],
-        np.asarray(rows, dtype=np.float32),
+    question = Question(
+        models=[model.data for model in received],
         n_classes=received[0].n_classes if n_classes is None else n_classes,
         soft=[n_classes is not None and model.soft for model in received],
         free_labels=[model.free_label for model in received],
         limits=received[0].limits,
     )
-    return iter(answers)
+    if sandbox is not None:
+        return iter(sandbox.ask(question))
+    with Sandbox(rows, fork=False) as own:
+        return iter(own.ask(question))
 
 
 def certain(labels: NDArray[np.int64], n_classes: int) -> NDArray[np.float32]:

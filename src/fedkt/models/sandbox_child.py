@@ -2,9 +2,14 @@
 
 It is started as a file, `python -I sandbox_child.py`, so that importing the package costs nothing here. It reads one
 line of JSON from its standard input, which says where the rows and the models are, raises its walls, and answers on its
-standard output: one line that says which walls stand, and per model one line of JSON, the labels as little-endian int64
-and, where the request names a number of classes for it, the probabilities as float32. Where the request names a width
-of features instead, there is one model, which is asked about each row by itself, and answers with float32 features.
+standard output: one line that says which walls stand, and per model blocks of rows: one line of JSON that says how many
+they are, the labels as little-endian int64 and, where the request names a number of classes for it, the probabilities
+as float32; a block of no rows ends a model. Where the request names a width of features instead, there is one model,
+which is asked about each row by itself, and answers with float32 features.
+
+Where the first request names a channel, the models of many parties are asked about the same rows: over the channel
+comes a request for each party, with descriptors of its models and of where to answer, and a fork does all of the above
+for it. What forks has opened nothing that a party sent.
 """
 
 from __future__ import annotations
@@ -76,15 +81,15 @@ def predict_blocks(
         yield label, probabilities[0] if probabilities else None
 
 
-def serve_models() -> None:
-    """Answers one request from standard input."""
+def main() -> None:
+    """Answers one request from standard input, or one after the other from a channel."""
     request = json.loads(sys.stdin.buffer.readline(1_000_000))
     # The file by its path, since the package around it costs time and is not for strangers.
     walls = ModuleType("walls")
     SourceFileLoader("walls", WALLS_FILE).exec_module(walls)
     walls.die_with(request["parent"])
     # Replies get a descriptor of their own: whatever a library prints must not end up among the labels.
-    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    replies = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
@@ -95,17 +100,57 @@ def serve_models() -> None:
         with open(request["rows"], "rb") as file:
             # A copy on write, because sealed memory cannot be mapped otherwise before Linux 6.7.
             rows = np.memmap(file, np.float32, "c", shape=(n_rows, n_features))
+    if "channel" in request:
+        os.close(replies)
+        # What is forked must not reach what forks, with whatever walls a machine has.
+        with walls.memory_hidden():
+            fork_for_each(request["channel"], rows, walls)
+    else:
+        serve(request, rows, walls, replies)
+
+
+def fork_for_each(descriptor: int, rows: NDArray[np.float32], walls: ModuleType) -> None:
+    """A process for each party, forked before anything of the party's is read; its exit code is sent back."""
+    import socket
+
+    channel, parent = socket.socket(fileno=descriptor), os.getpid()
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(channel, 1_000_000, 2)
+        if not message:
+            return
+        models, replies = descriptors
+        process = os.fork()
+        if process == 0:
+            code = 1
+            try:
+                channel.close()
+                walls.die_with(parent)
+                serve({**json.loads(message), "models": models}, rows, walls, replies)
+                code = 0
+            finally:
+                # Whatever happens: a fork never goes on to the next party.
+                os._exit(code)
+        os.close(models)
+        os.close(replies)
+        _, status = os.waitpid(process, 0)
+        channel.send(json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode())
+
+
+def serve(request: dict[str, Any], rows: NDArray[np.float32], walls: Any, descriptor: int) -> None:
+    """Answers one request, once the walls stand."""
+    replies = os.fdopen(descriptor, "wb", buffering=0)
     with open(request["models"], "rb") as models:
         bounds = {name: request[name] for name in ("memory", "cpu", "budget")}
         walls_up = walls.raise_walls(**bounds)
-        replies.write(json.dumps({"walls": walls_up}).encode() + b"\n")
+        write_whole(replies, json.dumps({"walls": walls_up}).encode() + b"\n")
         if request.get("features"):
             for message in features(models.read(), rows, request["features"], walls, request["cpu"]):
                 write_whole(replies, message)
             return
         for size, n_classes in zip(request["sizes"], request["classes"], strict=True):
             walls.allow_more_cpu(request["cpu"])
-            write_whole(replies, answer(models.read(size), rows, n_classes))
+            for message in answer(models.read(size), rows, n_classes):
+                write_whole(replies, message)
 
 
 def write_whole(replies: Any, message: bytes) -> None:
@@ -137,18 +182,23 @@ def features(data: bytes, rows: NDArray[np.float32], width: int, walls: Any, cpu
             yield nothing
 
 
-def answer(data: bytes, rows: NDArray[np.float32], n_classes: int) -> bytes:
-    """What is sent about one model: a line of JSON, then its labels, then its probabilities where they are wanted."""
+def answer(data: bytes, rows: NDArray[np.float32], n_classes: int) -> Iterator[bytes]:
+    """What is sent about one model: blocks of rows, of which none come after a reason why it says no more."""
     try:
-        blocks = list(predict_blocks(open_session(data), rows, n_classes))
+        for labels, probabilities in predict_blocks(open_session(data), rows, n_classes):
+            numbers = labels.astype("<i8").tobytes()
+            if probabilities is not None:
+                numbers += probabilities.astype("<f4").tobytes()
+            yield json.dumps({"rows": len(labels)}).encode() + b"\n" + numbers
+    except GeneratorExit:
+        raise
     except MemoryError:
-        return json.dumps({"reason": "it asked for more memory than allowed"}).encode() + b"\n"
+        yield json.dumps({"reason": "it asked for more memory than allowed"}).encode() + b"\n"
     except BaseException as reason:
-        return json.dumps({"reason": f"{type(reason).__name__}: {str(reason)[:300]}"}).encode() + b"\n"
-    head = json.dumps({"rows": len(rows)}).encode() + b"\n"
-    labels = b"".join(each.astype("<i8").tobytes() for each, _ in blocks)
-    return head + labels + b"".join(each.astype("<f4").tobytes() for _, each in blocks if each is not None)
+        yield json.dumps({"reason": f"{type(reason).__name__}: {str(reason)[:300]}"}).encode() + b"\n"
+    else:
+        yield json.dumps({"rows": 0}).encode() + b"\n"
 
 
 if __name__ == "__main__":
-    serve_models()
+    main()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from fedkt.algorithms.voting.answers import StudentAnswers, ask_students
 from fedkt.algorithms.voting.background import Background
-from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Voting, ask_students
+from fedkt.algorithms.voting.base import LabelledRows, Voting
 from fedkt.algorithms.voting.consistent import Consistent
 from fedkt.algorithms.voting.expert import Expert
 from fedkt.errors import ConfigurationError

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from fedkt.algorithms.lesson import CUT, TEACH, Lesson
 from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities
-from fedkt.algorithms.voting.base import Students
-from fedkt.algorithms.voting.expert import Expert, soft_roles
+from fedkt.algorithms.voting.answers import StudentAnswers, Students
+from fedkt.algorithms.voting.expert import Expert, opinion_of, soft_roles
 from fedkt.algorithms.voting.weights import note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError, UnsuitedModel
@@ -31,7 +31,7 @@ from fedkt.federation import Party, Server, stack_rows
 from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import TrainingTask, learns_distributions
-from fedkt.models.prediction import has_probabilities, probabilities_of_all
+from fedkt.models.prediction import has_probabilities
 from fedkt.models.reading import last_step
 from fedkt.pooling import Matrix, normalise_rows
 from fedkt.votes import Labels
@@ -97,23 +97,21 @@ class Background(Expert):
 
     def ask(self, students: Students) -> list[Any]:
         """What each of one party's students says of the rows; one that only names a class does not vote."""
-        models, rows, n_outputs = students
-        if not all(map(has_probabilities, models)):
-            return ["it does not say how sure it is."] * len(models)
-        return probabilities_of_all(models, rows, n_outputs)
+        if not all(map(has_probabilities, students.models)):
+            return ["it does not say how sure it is."] * len(students.models)
+        return super().ask(students)
 
-    def weigh(
-        self, fedkt: FedKT, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]
-    ) -> Matrix:
+    def weigh(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> Matrix:
         """What the parties say together about each public row."""
-        total = np.zeros((len(opinions[0]), len(server.classes)))
+        total = np.zeros((answers.n_rows, len(server.classes)))
         counts = []
-        for bundle, opinion in zip(voting, opinions, strict=True):
-            claims = self.limit_claims(bundle.sender, claimed_rows(opinion))
+        # A party at a time: what it claims of a row hangs on what it claims of all of them.
+        for bundle, said in answers.voters:
+            claims = self.limit_claims(bundle.sender, claimed_rows(opinion_of(np.asarray(said))))
             # Summed over the public rows, p(y|x) / p(not mine|x) is the number of the party's rows of class y.
             counts.append(claims.sum(axis=0))
             total += claims
-        note_weights(server, voting, np.array(counts), "claims by its student")
+        note_weights(server, answers.bundles, np.array(counts), "claims by its student")
         sums = total.sum(axis=1, keepdims=True)
         unclaimed = int(np.sum(sums <= 0))
         if unclaimed == len(total):

@@ -8,44 +8,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.algorithms.lesson import Lesson
+from fedkt.algorithms.voting.answers import StudentAnswers, Students
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Party, Server
-from fedkt.models.base import take_rows
 from fedkt.models.catalogue import Roles, roles
-from fedkt.models.exchange import OnnxModel
 from fedkt.models.prediction import predict_all
 from fedkt.privacy.gaussian import GaussianCounts
-from fedkt.system.parallel import in_parallel
 from fedkt.votes import Labels
 
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
-
-Students = tuple[Sequence[Any], Any, int]
-"""A party's students, the rows they are asked about, and how many classes they tell apart."""
-
-
-@dataclass(frozen=True)
-class StudentAnswers:
-    """What the parties' students say about the rows that were asked: each was run once, and that is its vote."""
-
-    voters: list[tuple[Bundle, NDArray[Any]]] = field(default_factory=list)
-    """Each party that votes, with the answers of its students."""
-    silent: dict[str, str] = field(default_factory=dict)
-    """Each party that does not, and why."""
-
-    @property
-    def bundles(self) -> list[Bundle]:
-        """The bundles of those that vote."""
-        return [bundle for bundle, _ in self.voters]
 
 
 class LabelledRows(NamedTuple):
@@ -159,40 +138,8 @@ class Voting(ABC):
 
     def ask(self, students: Students) -> list[Any]:
         """What each of one party's students says about the rows, or a reason why it says nothing."""
-        models, rows, _ = students
-        return predict_all(models, rows)
+        return predict_all(students.models, students.rows, students.sandbox)
 
     @abstractmethod
     def label(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> LabelledRows:
         """The public rows, labelled by what the students say; at level L1 with noise, through the server's ledger."""
-
-
-def ask_students(
-    voting: Voting, server: Server, bundles: Sequence[Bundle], queries: Labels | None = None
-) -> StudentAnswers:
-    """What each party's students say about the rows that are asked; one whose student fails is named and left out."""
-    rows = server.public if queries is None else take_rows(server.public, queries)
-    # Students that were trained here are asked about all: what they say of a row then hangs on no choice of rows.
-    every = [queries is not None and not any(isinstance(each, OnnxModel) for each in one.models) for one in bundles]
-    tasks = [
-        (bundle.models, server.public if whole else rows, bundle.n_outputs)
-        for bundle, whole in zip(bundles, every, strict=True)
-    ]
-    result = StudentAnswers()
-    for bundle, whole, answers in zip(bundles, every, in_parallel(voting.ask, tasks, jobs=server.jobs), strict=True):
-        failures = [f"student {place + 1}: {each}" for place, each in enumerate(answers) if isinstance(each, str)]
-        if failures:
-            # Fewer students agree more easily: with one left out, it would vote on more rows than others.
-            note = f"Party {bundle.sender!r} does not vote, because of {'; '.join(failures)}"
-            server.diary.say(note)
-            result.silent[bundle.sender] = note
-        else:
-            asked = np.stack(answers)[:, queries] if whole else np.stack(answers)
-            result.voters.append((bundle, compact(asked, bundle.n_outputs)))
-    server.diary.vote.silent = result.silent
-    return result
-
-
-def compact(answers: NDArray[Any], n_outputs: int) -> NDArray[Any]:
-    """Classes in no more bytes than they need, since all parties' are here at once; probabilities as they are."""
-    return answers.astype(np.min_scalar_type(n_outputs)) if answers.dtype.kind == "i" else answers

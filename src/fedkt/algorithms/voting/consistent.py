@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedkt.algorithms.lesson import TIES
-from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Voting
+from fedkt.algorithms.voting.answers import StudentAnswers
+from fedkt.algorithms.voting.base import LabelledRows, Voting
 from fedkt.federation import Server
 from fedkt.models.base import count_rows
 from fedkt.pooling import normalise_rows
 from fedkt.privacy import Ledger
-from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, count_votes
+from fedkt.votes import NO_VOTE, Labels, Votes, consistent_votes, sum_votes
 
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
@@ -102,7 +103,7 @@ def plain_votes(fedkt: FedKT, server: Server, answers: StudentAnswers) -> Votes:
         f"On no public row do all {fedkt.partitions} students of any party agree, so every student's own vote was "
         "counted. Expect a poor model: use more public rows, more rows per party, or fewer partitions."
     )
-    return count_votes(np.concatenate([each for _, each in answers.voters]), len(server.classes))
+    return sum_votes((np.asarray(each) for _, each in answers.voters), len(server.classes))
 
 
 def note_figures(server: Server, votes: Votes, labels: Labels, voters: int) -> None:

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from fedkt.algorithms.calibration import count_noise
 from fedkt.algorithms.lesson import TIES, Lesson
 from fedkt.algorithms.soft_lesson import SoftLesson, gives_probabilities
-from fedkt.algorithms.voting.base import LabelledRows, StudentAnswers, Students, Voting
+from fedkt.algorithms.voting.answers import StudentAnswers, Students
+from fedkt.algorithms.voting.base import LabelledRows, Voting
 from fedkt.algorithms.voting.weights import all_calibrated, limit_drift, name_parties, note_weights
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError, PrivacyError
@@ -32,7 +33,16 @@ from fedkt.models.catalogue import Roles, roles
 from fedkt.models.class_weights import can_undo_class_weights, class_weight_settings, without_class_weights
 from fedkt.models.ensemble import is_calibrated, is_hesitant, learns_distributions
 from fedkt.models.prediction import probabilities_of_all
-from fedkt.pooling import MISFIT, Matrix, expected_shares, misfit, normalise_rows, pooled_posterior, shares_of
+from fedkt.pooling import (
+    MISFIT,
+    Matrix,
+    expected_shares,
+    misfits,
+    normalise_rows,
+    pooled_posterior,
+    row_blocks,
+    shares_of,
+)
 from fedkt.privacy.gaussian import GaussianCounts
 from fedkt.votes import NO_VOTE, Labels, winners
 
@@ -153,9 +163,7 @@ class Expert(Voting):
 
     def label(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> LabelledRows:
         """What the parties say together, and the likeliest classes of it."""
-        # A distribution over the classes for every public row: the mean of a party's students.
-        opinions = [each.mean(axis=0, dtype=np.float64).astype(np.float32) for _, each in answers.voters]
-        scores = self.weigh(fedkt, server, answers.bundles, opinions)
+        scores = self.weigh(fedkt, server, answers)
         labels = winners(limit_drift(server, answers.bundles, scores), server.rng(0, TIES))
         if all_calibrated(answers.bundles):
             return LabelledRows(labels, distributions=scores)
@@ -163,20 +171,20 @@ class Expert(Voting):
             return LabelledRows(labels, distributions=surer(scores, labels))
         return LabelledRows(labels, distributions=scores, shares=expected_shares(scores[scores.max(axis=1) > 0]))
 
-    def weigh(
-        self, fedkt: FedKT, server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]]
-    ) -> Matrix:
+    def weigh(self, fedkt: FedKT, server: Server, answers: StudentAnswers) -> Matrix:
         """What the parties say together about each public row."""
+        voting = answers.bundles
         counts = class_counts(voting)
-        posteriors = [
-            opinion if bundle.has_probabilities else doubt(opinion, own)
-            for opinion, bundle, own in zip(opinions, voting, normalise_rows(counts), strict=True)
-        ]
-        scores = pooled_posterior(posteriors, shares_of(counts))
+        shares, totals = shares_of(counts), np.zeros(counts.shape)
+        scores = np.empty((answers.n_rows, counts.shape[1]))
+        for rows in row_blocks(answers.n_rows, counts.size):
+            posteriors = posteriors_of(answers, rows, counts)
+            totals += posteriors.sum(axis=1, dtype=np.float64)
+            scores[rows] = pooled_posterior(list(posteriors), shares)
         note_bare_classes(server, voting)
         note_weights(server, voting, counts, "says it has")
         if fedkt.level == "L0":
-            note_misfits(server, voting, posteriors, counts, scores)
+            note_misfits(server, voting, totals / answers.n_rows, counts, scores)
         return scores
 
 
@@ -209,6 +217,21 @@ def class_counts(voting: Sequence[Bundle]) -> Matrix:
     return np.array([bundle.counts for bundle in voting], dtype=np.float64)
 
 
+def posteriors_of(answers: StudentAnswers, rows: slice, counts: Matrix) -> NDArray[np.float32]:
+    """What every party says of some of the rows, as distributions: parties × rows × classes."""
+    posteriors = np.empty((len(answers.voters), rows.stop - rows.start, counts.shape[1]), np.float32)
+    for place, ((bundle, said), own) in enumerate(zip(answers.voters, normalise_rows(counts), strict=True)):
+        opinion = opinion_of(said.columns(rows.start, rows.stop))
+        posteriors[place] = opinion if bundle.has_probabilities else doubt(opinion, own)
+    return posteriors
+
+
+def opinion_of(said: NDArray[Any]) -> NDArray[np.float32]:
+    """A distribution over the classes for every row: the mean of a party's students."""
+    mean: Matrix = said.mean(axis=0, dtype=np.float64)
+    return mean.astype(np.float32)
+
+
 def doubt(votes: NDArray[np.float32], own: Matrix) -> NDArray[np.float32]:
     """Votes as a distribution: not quite believed, and for the rest the party's class shares."""
     return (BELIEF * votes + (1 - BELIEF) * own).astype(np.float32)
@@ -235,14 +258,11 @@ def note_bare_classes(server: Server, voting: Sequence[Bundle]) -> None:
         )
 
 
-def note_misfits(
-    server: Server, voting: Sequence[Bundle], opinions: Sequence[NDArray[np.float32]], counts: Matrix, pooled: Matrix
-) -> None:
+def note_misfits(server: Server, voting: Sequence[Bundle], means: Matrix, counts: Matrix, pooled: Matrix) -> None:
     """Say whose students do not speak like students of the rows that their party says it has."""
-    everybody = counts.sum(axis=0)
     far = {
-        bundle.sender: misfit(opinion, own, pooled, everybody)
-        for bundle, opinion, own in zip(voting, opinions, counts, strict=True)
+        bundle.sender: float(distance)
+        for bundle, own, distance in zip(voting, counts, misfits(means, counts, pooled), strict=True)
         # Weights of classes are undone as well as can be; whoever has some need not boast to be off.
         if own.any() and not bundle.weighted
     }

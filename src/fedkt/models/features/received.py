@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
+from fedkt.models.child_process import (
+    START_SECONDS,
+    ChildEnd,
+    ChildReader,
+    child_process,
+    hand_over,
+    plain_text,
+    send_request,
+)
 from fedkt.models.exchange import float_rows
 from fedkt.models.features.feature_map import ROUNDING, Graph, Table
 from fedkt.models.onnx_rules import Limits, check_feature_graph
-from fedkt.models.sandbox import START_SECONDS, ChildEnd, ChildReader, child_process, hand_over, plain_text
 from fedkt.system.walls import memory_hidden
 
 TRIAL_ROWS = 256
@@ -147,17 +155,20 @@ def _answers(graph: bytes, rows: NDArray[np.float32], width: int) -> Iterator[by
         child = resources.enter_context(child_process([each for each in where if isinstance(each, int)]))
         resources.enter_context(memory_hidden())
         try:
-            reader = ChildReader(child, bounds)
-            reader.ask(request)
-            head = reader.line(START_SECONDS + bounds.wall_seconds)
+            reader = resources.enter_context(closing(ChildReader(child, bounds)))
+            send_request(child, request)
+            reader.line()
+            reader.allow(START_SECONDS + bounds.wall_seconds)
+            head = reader.line()
         except ChildEnd as end:
             raise ModelError(f"the feature map could not be run: {end}") from end
         if head.get("rows") != len(rows):
             reason = plain_text(head.get("reason", "the child answered about other rows"))
             raise ModelError(f"the feature map could not be run: {reason}")
         for _ in range(len(rows)):
+            reader.allow(bounds.wall_seconds)
             try:
-                raw = reader.take(4 * width, bounds.wall_seconds)
+                raw = reader.take(4 * width)
             except ChildEnd:
                 return
             yield raw

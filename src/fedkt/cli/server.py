@@ -65,7 +65,7 @@ def server(
     key: Key = None,
     memory: Memory = None,
     cpu_hours: CpuHours = None,
-    jobs: options.Jobs = 1,
+    jobs: options.Jobs = None,
     force: Force = False,
     as_json: options.Json = False,
     *,

@@ -6,8 +6,9 @@ and whose class answers such questions as scikit-learn does, is asked once for i
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def copy_settings(estimator: Any, parameters: dict[str, Any], rng: np.random.Gen
 
 def plain_parameters(estimator: Any) -> dict[str, Any] | None:
     """The parameters of an estimator of scikit-learn's own where they are plain values; None of any other."""
-    names = parameter_names(type(estimator))
+    names = parameter_names(cast(Hashable, type(estimator)))
     state = vars(estimator) if names else {}
     # What else `clone` takes along.
     if not names or "_metadata_request" in state or "_sklearn_output_config" in state:
@@ -62,17 +63,17 @@ def plain_parameters(estimator: Any) -> dict[str, Any] | None:
 
 def are_valid(estimator: Any) -> bool:
     """Whether its parameters are known to be such as its `fit` takes, so that it need not look at them again."""
-    own = plain_parameters(estimator)
+    own, kind = plain_parameters(estimator), cast(Hashable, type(estimator))
     if own is None:
         return False
     # 1 and True are equal, and not the same parameter.
-    return _are_valid(type(estimator), tuple((name, type(own[name]), own[name]) for name in own if name != SEED))
+    return _are_valid(kind, tuple((name, type(own[name]), own[name]) for name in own if name != SEED))
 
 
 @lru_cache(maxsize=64)
-def _are_valid(kind: type, parameters: tuple[tuple[str, type, Any], ...]) -> bool:
+def _are_valid(kind: Any, parameters: tuple[tuple[str, type, Any], ...]) -> bool:
     try:
-        kind(**{name: value for name, _, value in parameters})._validate_params()  # type: ignore[attr-defined]
+        kind(**{name: value for name, _, value in parameters})._validate_params()
     except (AttributeError, ValueError):
         # Refused, or not to be asked: its own `fit` says so better.
         return False
@@ -80,7 +81,7 @@ def _are_valid(kind: type, parameters: tuple[tuple[str, type, Any], ...]) -> boo
 
 
 @lru_cache(maxsize=64)
-def parameter_names(kind: type) -> tuple[str, ...]:
+def parameter_names(kind: Any) -> tuple[str, ...]:
     """The parameters of a class of scikit-learn's own, nothing of any other: who knows what its constructor does."""
     if not kind.__module__.startswith("sklearn."):
         return ()

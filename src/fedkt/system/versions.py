@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+
+from fedkt.errors import WorkerError
 
 PACKAGES = (
     "numpy",
@@ -31,3 +34,10 @@ def versions(*more: str) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return numbers
+
+
+def check_same(who: str, theirs: Mapping[str, str]) -> None:
+    """Refuse a worker on which fedkt, or a library that trains, is another than here: its models would be others."""
+    for name, own in versions().items():
+        if name in theirs and theirs[name] != own:
+            raise WorkerError(f"{who} has {name} {theirs[name]}, and here is {own}. Install the same on all machines.")

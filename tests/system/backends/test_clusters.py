@@ -3,6 +3,7 @@
 One file, so that each cluster is started once.
 """
 
+import json
 import os
 import sys
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import cluster_work
 from cluster_work import die_once, nested, refuse, total
+from command_line import fedkt
 from fedkt import FedKT, FedKTClassifier, Party, Server, simulate
 from fedkt.errors import ConfigurationError, DataError, WorkerError
 from fedkt.system.backends import dask, joblibs_backend, on_backend
@@ -173,3 +175,28 @@ def test_without_the_extra_the_backend_says_what_to_install(name, library, monke
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ConfigurationError, match=r"pip install 'fedkt\[cluster\]'"), on_backend(name, None):
         pass
+
+
+def test_a_command_sends_its_work_to_the_cluster_that_is_named(dask_text, tmp_path, monkeypatch):
+    words = (
+        "simulate",
+        "digits",
+        "--algorithm",
+        "fedkt",
+        "--model",
+        "tree",
+        "--parties",
+        "4",
+        "--subsets",
+        "2",
+        "--json",
+    )
+    alone = json.loads(fedkt(*words, cwd=tmp_path).stdout)
+    spread = json.loads(fedkt(*words, "--backend", dask_text, cwd=tmp_path).stdout)
+    assert (spread["accuracy"], spread["seed"]) == (alone["accuracy"], alone["seed"])
+    # CPU seconds of other machines are unknown here.
+    assert (alone["cpu_seconds"] is None, spread["cpu_seconds"]) == (False, None)
+    monkeypatch.setenv("FEDKT_BACKEND", "dusk")
+    refused = fedkt(*words, cwd=tmp_path)
+    assert refused.returncode != 0
+    assert "--backend is one of loky, dask, ray" in refused.stderr

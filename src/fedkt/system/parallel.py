@@ -22,10 +22,14 @@ def in_parallel(
     jobs: int,
     sizes: Sequence[int] | None = None,
     progress: Progress | None = None,
+    stay: bool = False,
 ) -> Iterator[Result]:
-    """The results of `work` in the order of `tasks`; the largest tasks are started first."""
+    """The results of `work` in the order of `tasks`; the largest tasks are started first.
+
+    Tasks that cost more to send than to do had better `stay` on this machine.
+    """
     total = len(tasks)
-    backend = backend_for(effective_jobs(jobs))
+    backend = backend_for(effective_jobs(jobs), stay=stay)
     if backend is None or total == 1:
         for position, task in enumerate(tasks):
             yield work(task)

@@ -18,7 +18,7 @@ from fedkt.algorithms.lesson import Lesson
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, PrivacyError
 from fedkt.federation import Party, Server
-from fedkt.models.base import take_rows
+from fedkt.models.base import count_rows, take_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.prediction import predict_all
 from fedkt.privacy.gaussian import GaussianCounts
@@ -28,6 +28,8 @@ from fedkt.votes import Labels
 if TYPE_CHECKING:
     from fedkt.algorithms.fedkt import FedKT
 
+WORTH_SENDING = 50_000
+"""Rows from which on asking a student costs more than sending it to a cluster, about 20 milliseconds for a forest."""
 Students = tuple[Sequence[Any], Any, int]
 """A party's students, the rows they are asked about, and how many classes they tell apart."""
 
@@ -173,7 +175,8 @@ def ask_students(
     rows = server.public if queries is None else take_rows(server.public, queries)
     tasks = [(bundle.models, rows, bundle.n_outputs) for bundle in bundles]
     result = StudentAnswers()
-    for bundle, answers in zip(bundles, in_parallel(voting.ask, tasks, jobs=server.jobs), strict=True):
+    replies = in_parallel(voting.ask, tasks, jobs=server.jobs, stay=count_rows(rows) < WORTH_SENDING)
+    for bundle, answers in zip(bundles, replies, strict=True):
         failures = [f"student {place + 1}: {each}" for place, each in enumerate(answers) if isinstance(each, str)]
         if failures:
             # Fewer students agree more easily: with one left out, it would vote on more rows than others.

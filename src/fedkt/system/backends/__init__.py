@@ -17,9 +17,15 @@ BACKENDS: dict[str, type[Backend]] = {each.name: each for each in (Loky, Dask, R
 _active: ContextVar[Backend | None] = ContextVar("backend", default=None)
 
 
-def backend_for(jobs: int) -> Backend | None:
-    """The backend of the block we are in; outside of any, so many processes of this machine, None where it is one."""
-    return _active.get() or (Loky(jobs) if jobs > 1 else None)
+def backend_for(jobs: int, *, stay: bool = False) -> Backend | None:
+    """The backend of the block we are in; outside of any, so many processes of this machine, None where it is one.
+
+    What should `stay` is no work for a cluster.
+    """
+    cluster = _active.get()
+    if cluster is None:
+        return Loky(jobs) if jobs > 1 else None
+    return None if stay else cluster
 
 
 @contextmanager

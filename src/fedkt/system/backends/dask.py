@@ -22,7 +22,8 @@ class Dask(Backend):
     joblib_name = "DaskDistributedBackend"
 
     def __init__(self, client: Any, jobs: int) -> None:
-        super().__init__(jobs)
+        # Never one: that would be this process, whose CPU seconds a report tells as all there are.
+        super().__init__(max(2, jobs))
         self.client = client
 
     @classmethod

@@ -25,6 +25,10 @@ class Ray(Backend):
     name = "ray"
     joblib_name = "RayBackend"
 
+    def __init__(self, jobs: int) -> None:
+        # Never one: that would be this process, whose CPU seconds a report tells as all there are.
+        super().__init__(max(2, jobs))
+
     @classmethod
     @contextmanager
     def connect(cls, address: str, jobs: int | None) -> Iterator[Backend]:

@@ -26,10 +26,10 @@ from fedkt.algorithms import FedKT
 from fedkt.algorithms.lesson import cut_by_identity, cut_key
 from fedkt.bundle import Bundle
 from fedkt.federation import Party, Server
-from fedkt.models.base import one_thread
 from fedkt.privacy import Noise
 from fedkt.privacy.audit import lower_bound
 from fedkt.privacy.calibrate import smallest_noise
+from fedkt.system.threads import one_thread
 
 CLASSES = ("no", "yes")
 QUERIES, VOTERS, DELTA, SEED = 8, 5, 1e-5, 0

@@ -28,9 +28,10 @@ from fedkt.data.dataset import Dataset
 from fedkt.errors import UnsuitedModel
 from fedkt.federation import Party, run_parties, simulate
 from fedkt.lab.results import append_line, read_lines
-from fedkt.models.base import FittedModel, one_thread
+from fedkt.models.base import FittedModel
 from fedkt.pooling import normalise_rows
 from fedkt.quality import measure_quality
+from fedkt.system.threads import one_thread
 from fedkt.votes import winners
 from paper.final_quality import FAMILIES, VOTINGS, fresh, measured, parties_of, seed_range, server_of
 from paper.quality_tables import quality_tables

@@ -30,9 +30,9 @@ from fedkt.data.partition import partition as deal
 from fedkt.federation import Party, Server, run_parties, seed_for
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.models.base import one_thread
 from fedkt.pooling import limit_label_drift, normalise_rows, pooled_posterior, pull_to, shares_of
 from fedkt.system.files import write_atomically
+from fedkt.system.threads import one_thread
 from fedkt.votes import winners
 
 RESULTS = Path(__file__).parent / "results" / "expert-labels.json"

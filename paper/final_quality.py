@@ -32,9 +32,9 @@ from fedkt.federation import Party, Server, run_parties, seed_for, simulate
 from fedkt.lab.results import append_line, read_lines
 from fedkt.lab.runner import assemble, draw_parties
 from fedkt.lab.setting import Setting
-from fedkt.models.base import one_thread
 from fedkt.quality import Interval, Quality
 from fedkt.report import FIGURES, figures_alone, qualities
+from fedkt.system.threads import one_thread
 from paper.quality_tables import quality_tables
 
 RESULTS = Path(__file__).parent / "results" / "final-quality.jsonl"

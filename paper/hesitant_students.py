@@ -26,8 +26,8 @@ from fedkt.algorithms.voting.expert import surer
 from fedkt.data.dataset import Dataset
 from fedkt.federation import Party, run_parties
 from fedkt.lab.results import append_line, read_lines
-from fedkt.models.base import one_thread
 from fedkt.pooling import expected_shares, limit_label_drift, normalise_rows
+from fedkt.system.threads import one_thread
 from fedkt.votes import winners
 from paper.final_quality import figures_of, fresh, measured, parties_of, seed_range, server_of
 from paper.quality_tables import quality_tables

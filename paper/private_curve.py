@@ -22,10 +22,10 @@ from typing import Any
 
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.calibration import noise_for_epsilon
-from fedkt.models.base import one_thread
 from fedkt.models.catalogue import as_estimator
 from fedkt.privacy import Noise
 from fedkt.report import versions
+from fedkt.system.threads import one_thread
 from paper.private_federations import DELTA, SUBSETS, accuracy_by_draw, federation_of, query_rows
 from paper.private_study import GroupRun, Study, finished_groups, parts_of
 from paper.workplace import Workplace

@@ -10,8 +10,8 @@ import math
 import time
 from typing import Any
 
-from fedkt.models.base import one_thread
 from fedkt.report import accuracies, versions
+from fedkt.system.threads import one_thread
 from paper.private_federations import DELTA, PartyNoise, ServerNoise, accuracy_by_draw, federation_of, query_rows
 from paper.private_study import GroupRun, PaperSetting, Study, paper_settings, parts_of
 from paper.workplace import Workplace

@@ -42,10 +42,10 @@ from fedkt.lab.results import append_line, read_lines
 from fedkt.lab.runner import assemble, draw_parties, make_algorithm, make_server
 from fedkt.lab.setting import Setting
 from fedkt.live.made_rows import FINE
-from fedkt.models.base import one_thread
 from fedkt.privacy.calibrate import smallest_noise
 from fedkt.privacy.sums import GaussianSums
 from fedkt.report import qualities
+from fedkt.system.threads import one_thread
 from paper.final_quality import figures_of, seed_range
 
 RESULTS = Path(__file__).parent / "results" / "public-rows.jsonl"

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "fedkt"
 
 ALLOWED = {
     "errors": set(),
-    "system": set(),
+    "system": {"errors"},
     "votes": set(),
     "pooling": set(),
     "quality": {"errors"},

@@ -7,7 +7,8 @@
     ├── ModelError           a classifier could not be trained, converted or run
     ├── PlanError            a plan.toml that is wrong or is not the one agreed on
     ├── BundleError          a received bundle was refused (names the party, the file and the reason)
-    └── PrivacyError         a release that nobody has priced, or that the budget does not cover
+    ├── PrivacyError         a release that nobody has priced, or that the budget does not cover
+    └── WorkerError          a process or a cluster that should work could not be reached, or ended
 
 A message says what was wrong, what was got, and what to do about it.
 """
@@ -43,3 +44,7 @@ class BundleError(FedKTError):
 
 class PrivacyError(FedKTError):
     """A release that has no price, or that the budget does not cover."""
+
+
+class WorkerError(FedKTError):
+    """A process or a cluster that should work and could not be reached, or ended."""

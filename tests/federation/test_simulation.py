@@ -242,7 +242,7 @@ def test_every_error_is_a_fedkt_error():
     from fedkt import errors
 
     kinds = [each for each in vars(errors).values() if inspect.isclass(each)]
-    assert len(kinds) == 8
+    assert len(kinds) == 9
     assert all(issubclass(each, FedKTError) for each in kinds)
 
 

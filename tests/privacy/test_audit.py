@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import binomtest, norm
 
 from fedkt.errors import ConfigurationError
-from fedkt.models.base import one_thread
 from fedkt.privacy import ConfidentGaussian, Gaussian, Gumbel, Laplace, Release
 from fedkt.privacy.accountant import price
 from fedkt.privacy.audit import attack, epsilon_at_least, log_ratios, lower_bound, neighbours, sum_scores
 from fedkt.privacy.sums import GaussianSums
+from fedkt.system.threads import one_thread
 
 DELTA = 1e-5
 # The least noise for epsilon 2 at 20 queries of 51 voters, as `fedkt privacy calibrate` gives it.

@@ -1,8 +1,10 @@
 """What installed packages bring to the catalogues, what is left out, and that no received file loads anything."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 import warnings
 from importlib.metadata import entry_points
 
@@ -17,6 +19,7 @@ from fedkt.errors import ConfigurationError, PlanError
 from fedkt.models.catalogue import as_estimator, family_of, known_models
 from fedkt.plan import make_plan, read_plan
 from fedkt.privacy.mechanisms import make_noise, noise_of_scale
+from fedkt.system.backends import loky
 from fedkt.system.parallel import in_parallel
 from fedkt.system.plug_ins import PlugInWarning, loaded, names
 from plug_ins import site, write_package
@@ -160,13 +163,21 @@ def test_the_command_line_says_what_is_left_out_on_stderr_and_lists_it(site, tmp
     assert [(each["name"], each["fault"] == "") for each in found] == [("loud", False), ("oak", True)]
 
 
-def test_workers_know_the_families_of_plug_ins_too(site):
+def family_and_place(estimator):
+    time.sleep(0.2)
+    return family_of(estimator).name, os.getpid()
+
+
+def test_workers_know_the_families_of_plug_ins_too(site, monkeypatch):
+    monkeypatch.setattr(loky, "START_UP", 0.0)
     from joblib.externals.loky import get_reusable_executor
 
     write_package(site, "oaks", {"fedkt.models": {"oak": "oaks:OAK"}}, oaks=FAMILY)
     estimator = as_estimator("oak")
     get_reusable_executor().shutdown(wait=True)  # Workers of another test would not find the package.
-    assert [each.name for each in in_parallel(family_of, [estimator, estimator], jobs=2)] == ["oak", "oak"]
+    found = list(in_parallel(family_and_place, [estimator] * 20, jobs=2))
+    assert {name for name, _ in found} == {"oak"}
+    assert len({place for _, place in found}) == 2
     get_reusable_executor().shutdown(wait=True)
 
 

@@ -41,8 +41,9 @@ from fedkt.algorithms.received_sums import Heard
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, DataError, ModelError
 from fedkt.federation import Algorithm, Diary, Party, Server
-from fedkt.models.base import Model, one_thread
+from fedkt.models.base import Model
 from fedkt.system.parallel import Progress
+from fedkt.system.threads import one_thread
 
 REST = "rest"
 """The array with a party's two numbers; it is left out where the party has none."""

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.base import one_thread, take_rows
+from fedkt.models.base import take_rows
 from fedkt.models.features.feature_map import LARGEST_ROW, Features
 from fedkt.pooling import Matrix
+from fedkt.system.threads import one_thread
 from fedkt.votes import Labels
 
 MOMENTS = "moments"

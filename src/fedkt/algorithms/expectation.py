@@ -13,10 +13,11 @@ from fedkt.algorithms.heads import STRENGTHS, Sums, system
 from fedkt.bundle import Bundle
 from fedkt.errors import ModelError
 from fedkt.federation import Diary, Party
-from fedkt.models.base import Model, one_thread, take_rows
+from fedkt.models.base import Model, take_rows
 from fedkt.models.features.feature_map import Features
 from fedkt.models.prediction import probabilities_of_all
 from fedkt.pooling import Matrix
+from fedkt.system.threads import one_thread
 from fedkt.votes import Labels
 
 ASIDE = 0xA51DE

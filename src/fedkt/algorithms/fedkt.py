@@ -27,7 +27,7 @@ from fedkt.algorithms.voting.lost import note_absent_classes
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server
-from fedkt.models.base import count_rows, one_thread
+from fedkt.models.base import count_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.class_weights import check_class_weights, without_class_weights
 from fedkt.models.ensemble import fit_to_rows, is_neural
@@ -35,6 +35,7 @@ from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_toget
 from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
 from fedkt.system.stages import stage
+from fedkt.system.threads import one_thread
 from fedkt.votes import Labels
 
 QUERY_STREAM = 0xFED

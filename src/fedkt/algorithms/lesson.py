@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Party, Server
-from fedkt.models.base import FittedModel, count_rows, one_thread, take_rows, within
+from fedkt.models.base import FittedModel, count_rows, take_rows, within
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import TrainingTask, fit_to_rows
 from fedkt.models.training import Done, train_and_ask, train_models
 from fedkt.privacy import Release
 from fedkt.system.parallel import Progress, progress_counter
 from fedkt.system.stages import stage
+from fedkt.system.threads import one_thread
 from fedkt.votes import NO_VOTE, Labels, Votes, count_votes, stand_in_vote
 
 EMPTY = "its subset has no rows"

@@ -34,7 +34,7 @@ from fedkt.algorithms.voting.lost import note_absent_classes
 from fedkt.bundle import Bundle
 from fedkt.errors import ConfigurationError, ModelError
 from fedkt.federation import Algorithm, Party, Server, Side
-from fedkt.models.base import FittedModel, Image, one_thread, take_rows, within
+from fedkt.models.base import FittedModel, Image, take_rows, within
 from fedkt.models.catalogue import as_estimator
 from fedkt.models.ensemble import fit_to_rows
 from fedkt.models.features.feature_map import FeatureMap, Features
@@ -49,6 +49,7 @@ from fedkt.privacy.price import sums_release
 from fedkt.privacy.sums import GaussianSums
 from fedkt.system.parallel import Progress, progress_counter
 from fedkt.system.stages import stage
+from fedkt.system.threads import one_thread
 from fedkt.votes import Labels
 
 MAP_SEED = 0xFEA7

@@ -14,13 +14,14 @@ import numpy as np
 
 from fedkt.algorithms.lesson import STUDY, Lesson, learn_students
 from fedkt.errors import ModelError
-from fedkt.models.base import FittedModel, one_thread
+from fedkt.models.base import FittedModel
 from fedkt.models.class_weights import undo_class_weights
 from fedkt.models.ensemble import TrainingTask
 from fedkt.models.training import train_models
 from fedkt.pooling import Matrix, normalise_rows
 from fedkt.system.parallel import Progress, progress_counter, sub_progress
 from fedkt.system.stages import stage
+from fedkt.system.threads import one_thread
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def run_settings(
 
     cache = student_cache(output, settings)
     unfit: dict[str, str] = {}
-    with progress_bar("compare", quiet=output.as_json) as bar:
+    with options.workers(output.jobs, output.backend) as jobs, progress_bar("compare", quiet=output.as_json) as bar:
         reports = run_all(
             settings,
             results=results,
@@ -144,7 +144,7 @@ def run_settings(
                 f"run {number + 1} of {len(settings)}: {each.algorithm}, seed {each.seed}"
             ),
             on_wait=lambda runs: bar.rename(f"waiting for runs of another process: {runs}"),
-            jobs=options.cores(output.jobs),
+            jobs=jobs,
             data_dir=data_dir,
             measure_bytes=output.bytes_,
             command=options.this_command(),

@@ -13,7 +13,7 @@ ALGORITHMS = ("fedkt-auto", "fedkt", "solo", "centralised")
 
 
 def demo(
-    jobs: options.Jobs = 1,
+    jobs: options.Jobs = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides split, parties and training.")] = 0,
     report: Annotated[
         Path | None, typer.Option(help="Where to write the HTML report. Default: fedkt-report.html (none with --json).")

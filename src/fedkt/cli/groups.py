@@ -257,8 +257,9 @@ class OutputOptions:
     """How a simulation is run, and what is written."""
 
     panel: ClassVar[str] = OUTPUT
-    jobs: options.Jobs = 1
     device: options.Device = None
+    jobs: options.Jobs = None
+    backend: options.Backend = None
     bytes_: Annotated[
         bool, typer.Option("--bytes", help="Pack every bundle to measure the bytes sent (takes longer).")
     ] = False

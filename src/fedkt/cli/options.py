@@ -6,7 +6,8 @@ import csv
 import os
 import shlex
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -51,7 +52,24 @@ Mechanism = Annotated[str | None, typer.Option(help="Noise: {noises}; laplace is
 Epsilon = Annotated[float | None, typer.Option(help="Instead of a scale: the smallest noise that keeps this ε.")]
 Delta = Annotated[float, typer.Option(help="δ of the guarantee.")]
 Jobs = Annotated[
-    int, typer.Option("--jobs", "-j", metavar="N", help="Models trained at the same time; -1 uses every core.")
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        help="Models trained at the same time, by so many processes at most; -1 uses every core. Default: one, on a "
+        "cluster all of it.",
+    ),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        help="Where models are trained: loky (this machine), or a cluster of your own organisation's, dask=ADDRESS or "
+        "ray=ADDRESS; without an address it is started on this machine. Default: loky.",
+        metavar="NAME[=ADDRESS]",
+        envvar="FEDKT_BACKEND",
+        show_envvar=False,
+    ),
 ]
 
 
@@ -93,8 +111,19 @@ KEY_FILES = (".pub", ".key", ".pem")
 DEFAULT_REPORT = Path("fedkt-report.html")
 
 
-def cores(jobs: int) -> int:
-    """How many workers a --jobs value means."""
+@contextmanager
+def workers(jobs: int | None, backend: str | None) -> Iterator[int]:
+    """How many models are trained at the same time inside the block, whose work goes to this backend."""
+    from fedkt.system.backends import on_backend
+
+    with on_backend(backend, None if jobs is None else cores(jobs)) as count:
+        yield count
+
+
+def cores(jobs: int | None) -> int:
+    """How many workers a --jobs value means on this machine."""
+    if jobs is None:
+        return 1
     if jobs == 0 or jobs < -1:
         raise ConfigurationError(f"--jobs must be a positive number or -1 for every core, got {jobs}.")
     if jobs > 0:

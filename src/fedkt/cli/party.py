@@ -90,8 +90,9 @@ def party(
     output: Output = "outbox",
     key: Key = None,
     issue: Issue = None,
-    jobs: options.Jobs = 1,
     device: options.Device = None,
+    jobs: options.Jobs = None,
+    backend: options.Backend = None,
     work: Work = None,
     ledger: Ledger = None,
     identity: Identity = None,
@@ -143,8 +144,9 @@ def party(
         if check:
             raise ConfigurationError("--check is about training and --evaluate about its result. Leave one out.")
         own = {"data": data, "public": public, "identity": identity, "hold_out": hold_out}
-        own_half = {**own, "form": file.format(), "choices": choices, "jobs": options.cores(jobs)}
-        evaluate_final(agreed, name, evaluate, own_half, server_key=server_key, as_json=as_json)
+        with options.workers(jobs, backend) as count:
+            own_half = {**own, "form": file.format(), "choices": choices, "jobs": count}
+            evaluate_final(agreed, name, evaluate, own_half, server_key=server_key, as_json=as_json)
         return
     if server_key is not None:
         raise ConfigurationError("--server-key is about a final model: it goes with --evaluate FINAL. Leave it out.")
@@ -152,7 +154,6 @@ def party(
         "data": data,
         "public": public,
         "outbox": mailbox_at(output, own=True),
-        "jobs": options.cores(jobs),
         "work": work,
         "ledger": ledger,
         "identity": identity,
@@ -164,17 +165,18 @@ def party(
         "choices": choices,
     }
     if check:
-        print_check(check_party(agreed, name, key=key, **settings), as_json=as_json)
+        with options.workers(jobs, backend) as count:
+            print_check(check_party(agreed, name, key=key, jobs=count, **settings), as_json=as_json)
         return
     signing = None if key is None else read_key(key)
-    with ExitStack() as display:
+    with options.workers(jobs, backend) as count, ExitStack() as display:
         bar = display.enter_context(progress_bar(f"{name}: teachers", quiet=as_json))
 
         def tell(sent: SentBundle) -> None:
             display.close()
             print_sent(sent, agreed, as_json=as_json)
 
-        run_party(agreed, name, key=signing, warn=warn, progress=bar, tell=tell, **settings)
+        run_party(agreed, name, key=signing, jobs=count, warn=warn, progress=bar, tell=tell, **settings)
 
 
 def print_sent(sent: SentBundle, agreed: Agreed, *, as_json: bool) -> None:

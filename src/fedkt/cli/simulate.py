@@ -77,10 +77,11 @@ def simulate(
         check_diagnostic(setting)
     cache = student_cache(output, [setting], diagnostic=diagnostic)
     page = options.report_path(output.report, as_json=output.as_json)
-    with progress_bar(f"{setting.algorithm} on {setting.dataset}", quiet=output.as_json) as bar:
+    words = f"{setting.algorithm} on {setting.dataset}"
+    with options.workers(output.jobs, output.backend) as jobs, progress_bar(words, quiet=output.as_json) as bar:
         result = run_setting(
             setting,
-            jobs=options.cores(output.jobs),
+            jobs=jobs,
             data_dir=data.data_dir,
             measure_bytes=output.bytes_,
             command=options.this_command(),

@@ -38,6 +38,7 @@ from fedkt.models.base import FittedModel, count_rows, take_rows
 from fedkt.models.reading import has_scores
 from fedkt.privacy import Noise
 from fedkt.report import Report, build_report, promise_of, protects_parties, qualities, run_log, with_quality
+from fedkt.system.backends import joblibs_backend
 from fedkt.system.plug_ins import packages_of
 
 
@@ -79,7 +80,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
     copies : whether a final network also learns four copies of each public image, shifted by one pixel.
     delta : δ of the guarantee.
     noise_seed : None draws noise from the operating system; a number makes it reproducible, and so protects nobody.
-    n_jobs : parties trained at the same time.
+    n_jobs : parties trained at the same time; None is one, or what `joblib.parallel_config` says.
     random_state : seed; the same seed gives the same classifier, whatever n_jobs.
 
     Attributes
@@ -183,7 +184,8 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
         )
         if self.level != "L0" and self.class_labels is None:
             warnings += ("The list of classes was taken from the private labels; declare it with class_labels.",)
-        outcome = simulate(algorithm, members, server, jobs=self.n_jobs or 1)
+        with joblibs_backend(self.n_jobs) as jobs:
+            outcome = simulate(algorithm, members, server, jobs=jobs)
 
         self._keep(outcome, public)
         self.report_: Report = build_report(
@@ -191,7 +193,7 @@ class FedKTClassifier(MetaEstimatorMixin, ClassifierMixin, NamedParameters):
             run_log(outcome, self.level),
             notes=(*notes, *warnings),
             alarms=alarms,
-            processes=self.n_jobs or 1,
+            processes=jobs,
             packages=packages_of("fedkt.models", self.estimator, self.teacher, self.student, self.final),
             dataset="rows given to fit",
             algorithm=algorithm.name,

@@ -15,6 +15,7 @@ from fedkt.federation.algorithm import Algorithm
 from fedkt.federation.sides import Diary, Party, Server
 from fedkt.privacy import Ledger
 from fedkt.system.parallel import Progress, cpu_clock, in_parallel
+from fedkt.system.threads import one_thread
 
 PARTICIPATION = 0x9A27
 """What the server's generator draws with this number: who takes part in a round."""
@@ -152,7 +153,9 @@ def round_progress(progress: Progress | None, number: int, rounds: int) -> Progr
 def run_party_step(turn: tuple[Algorithm, Party, Bundle | None]) -> tuple[Bundle, Diary]:
     """One party's step, with what it wrote down meanwhile (it may have run in another process)."""
     algorithm, party, broadcast = turn
-    return algorithm.party_step(party, broadcast), party.diary
+    # Entered once, and not for each of many tiny models.
+    with one_thread():
+        return algorithm.party_step(party, broadcast), party.diary
 
 
 def pool(parties: Sequence[Party]) -> Party:

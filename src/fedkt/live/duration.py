@@ -11,11 +11,12 @@ import numpy as np
 from fedkt.algorithms import FedKT
 from fedkt.algorithms.lesson import fit_roles_to_rows
 from fedkt.federation import Party
-from fedkt.models.base import count_rows, fit_model, one_thread, take_rows
+from fedkt.models.base import count_rows, fit_model, take_rows
 from fedkt.models.catalogue import Roles
 from fedkt.models.ensemble import is_neural
 from fedkt.models.features.received import map_rows
 from fedkt.plan import Plan
+from fedkt.system.threads import one_thread
 from fedkt.votes import stand_in_vote
 
 TRIAL_ROWS = 1_000

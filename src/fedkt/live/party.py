@@ -29,7 +29,8 @@ from fedkt.live.shelf import ROWS, WORK, Seeds, Shelf, TeacherProgress, claim_sh
 from fedkt.live.spending import check_limits, ledger_path, pay
 from fedkt.plan import Plan
 from fedkt.privacy import Ledger
-from fedkt.system.parallel import Progress, rows_in
+from fedkt.system.backends.loky import rows_in
+from fedkt.system.parallel import Progress
 
 
 @dataclass(frozen=True)

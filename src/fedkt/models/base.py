@@ -7,21 +7,19 @@ class list that all parties agreed on; a model that saw one class is a constant.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import ThreadpoolController
 
 from fedkt.errors import ConfigurationError, DataError, ModelError
+from fedkt.models.parameters import are_valid, untrained_copy
 from fedkt.models.reading import Reading
+from fedkt.system.threads import one_thread
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -30,31 +28,6 @@ Image = tuple[int, int, int]
 """Height, width and channels of the image in a row of pixels."""
 BLOCK_ROWS = 16_384
 """Rows predicted, or brought inside bounds, at once: memory stays bounded, however many there are."""
-
-
-_one_thread_holds = False
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for every numeric library inside the block: models are spread over cores, not their insides."""
-    global _one_thread_holds
-    if _one_thread_holds:
-        yield
-        return
-    # A library comes with a module, and the module imported last stands last.
-    with _numeric_libraries(len(sys.modules), next(reversed(sys.modules))).limit(limits=1):
-        _one_thread_holds = True
-        try:
-            yield
-        finally:
-            _one_thread_holds = False
-
-
-@lru_cache(maxsize=1)
-def _numeric_libraries(modules: int, last: str) -> ThreadpoolController:
-    """The numeric libraries of this process, looked for only when modules came: that takes longer than a small tree."""
-    return ThreadpoolController()
 
 
 @runtime_checkable
@@ -143,7 +116,9 @@ def fit_model(
     params = {**(fit_params or {}), **row_weights_for_fit(own, weights)}
     try:
         # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
-        with one_thread(), config_context(**({} if weights is None else {"enable_metadata_routing": False})):
+        routing = {} if weights is None else {"enable_metadata_routing": False}
+        checked = {"skip_parameter_validation": True} if are_valid(own) else {}
+        with one_thread(), config_context(**routing, **checked):
             own.fit(X, local.astype(np.int64), **params)
     except Exception as reason:
         # Whatever an arbitrary estimator raises, its user needs to know what it was given.
@@ -159,25 +134,6 @@ def training_failure(estimator: Any, codes: NDArray[np.int64], reason: Exception
         f"{type(estimator).__name__} could not be trained on {len(codes)} rows of {len(np.unique(codes))} classes: "
         f"{type(reason).__name__}: {reason}"
     )
-
-
-def untrained_copy(estimator: BaseEstimator, rng: np.random.Generator) -> Any:
-    """An untrained copy on one thread, with every unset random state drawn from `rng`."""
-    from sklearn.base import clone
-
-    own = clone(estimator)
-    parameters = own.get_params(deep=True)
-    settings: dict[str, int] = {}
-    for name in sorted(name for name, value in parameters.items() if value is None):
-        inner, _, last = name.rpartition("__")
-        if last in ("random_state", "random_seed"):
-            settings[name] = int(rng.integers(2**31 - 1))
-        elif last in ("n_jobs", "thread_count"):
-            # To scikit-learn None means one thread; to the boosting libraries it means all of them.
-            owner = parameters[inner] if inner else own
-            if not type(owner).__module__.startswith("sklearn."):
-                settings[name] = 1
-    return own.set_params(**settings) if settings else own
 
 
 def image_of(X: Any, declared: tuple[int, ...] | None = None) -> Image | None:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedkt.errors import ConfigurationError
 from fedkt.models.catalogue import family_of
+from fedkt.models.parameters import parameters_of
 from fedkt.models.reading import last_step
 
 Factors = NDArray[np.float64]
@@ -80,7 +81,7 @@ def factors_for(estimator: Any, labels: NDArray[np.int64], counts: Factors) -> F
 
 def class_weight_settings(estimator: Any) -> dict[str, Any]:
     """The parameters, nested ones included, by which an estimator weighs classes, and what they are without it."""
-    parameters = estimator.get_params(deep=True)
+    parameters = parameters_of(estimator)
     settings: dict[str, Any] = {}
     for name, value in parameters.items():
         inner, _, last = name.rpartition("__")
@@ -116,7 +117,7 @@ def with_local_class_weights(estimator: Any, y: NDArray[np.int64], weights: Arra
     Where rows have weights of their own, "balanced" becomes numbers as well: families disagree about what it means
     then.
     """
-    parameters = estimator.get_params(deep=True)
+    parameters = parameters_of(estimator)
     named = [
         name
         for name, value in parameters.items()
@@ -157,7 +158,7 @@ def undo_class_weights(
 
 def check_class_weights(estimator: Any, n_classes: int) -> None:
     """Refuse, in words, weights of classes that do not fit so many agreed classes, before anything is trained."""
-    parameters = estimator.get_params(deep=True)
+    parameters = parameters_of(estimator)
     for name in class_weight_settings(estimator):
         inner, _, last = name.rpartition("__")
         value = parameters[name]

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
-from fedkt.models.base import FittedModel, count_rows, fit_model, take_rows, training_failure, untrained_copy
+from fedkt.models.base import FittedModel, count_rows, fit_model, take_rows, training_failure
 from fedkt.models.catalogue import canonical_name, family_of, known_models
 from fedkt.models.families.family import Family
+from fedkt.models.parameters import untrained_copy
 from fedkt.models.row_weights import weighted_targets
 from fedkt.models.soft import fit_soft
 

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.base import FittedModel, fit_model, one_thread, take_rows, untrained_copy
+from fedkt.models.base import FittedModel, fit_model, take_rows
 from fedkt.models.catalogue import family_of
+from fedkt.models.parameters import untrained_copy
+from fedkt.system.threads import one_thread
 
 Shares = NDArray[np.float64]
 """A distribution over the classes for each row."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.models.base import FittedModel, one_thread
+from fedkt.models.base import FittedModel
 from fedkt.models.ensemble import Group, TrainingTask, fit_and_ask, fit_group, group_tasks, is_neural
 from fedkt.system.parallel import in_parallel
 from fedkt.system.stages import in_stage
+from fedkt.system.threads import one_thread
 
 Labels = NDArray[np.int64]
 Done = Callable[[int], None]

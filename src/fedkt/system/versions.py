@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from fedkt.errors import WorkerError
 
 PACKAGES = (
     "numpy",
@@ -46,3 +49,10 @@ def versions(*more: str) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return numbers
+
+
+def check_same(who: str, theirs: Mapping[str, str]) -> None:
+    """Refuse a worker on which fedkt, or a library that trains, is another than here: its models would be others."""
+    for name, own in versions().items():
+        if name in theirs and theirs[name] != own:
+            raise WorkerError(f"{who} has {name} {theirs[name]}, and here is {own}. Install the same on all machines.")

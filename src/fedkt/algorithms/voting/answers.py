@@ -25,6 +25,8 @@ from fedkt.votes import Labels
 if TYPE_CHECKING:
     from fedkt.algorithms.voting.base import Voting
 
+WORTH_SENDING = 50_000
+"""Rows from which on asking a student costs more than sending it to a cluster, about 20 milliseconds for a forest."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -100,7 +102,8 @@ def has_received(bundle: Bundle) -> bool:
 def answers_by_party(voting: Voting, tasks: Sequence[Students], rows: Any, *, jobs: int) -> Iterator[list[Any]]:
     """What the voting has each party's students say, one party after the other; `rows` where some were received."""
     if rows is None:
-        yield from in_parallel(voting.ask, tasks, jobs=jobs)
+        stay = all(count_rows(each.rows) < WORTH_SENDING for each in tasks)
+        yield from in_parallel(voting.ask, tasks, jobs=jobs, stay=stay)
         return
     # Received students work in processes of their own: to wait for several at once, threads are enough.
     with Sandbox(rows) as sandbox:

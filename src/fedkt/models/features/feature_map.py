@@ -16,10 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.models.base import count_rows, one_thread
+from fedkt.models.base import count_rows
 from fedkt.models.exchange import float_rows
 from fedkt.models.graphs import initialisers
 from fedkt.models.onnx_rules import OPSETS
+from fedkt.system.threads import one_thread
 
 Table = NDArray[Any]
 BLOCK_ROWS = 1_024

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from fedkt.errors import DataError
-from fedkt.models.base import Image, one_thread
+from fedkt.models.base import Image
 from fedkt.models.exchange import float_rows
 from fedkt.models.features.feature_map import BLOCK_ROWS, FeatureMap, Graph, Table, Turn, finish_map, turn_of
+from fedkt.system.threads import one_thread
 
 FILTERS = 160
 PATCHES = 40_000

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import DataError
-from fedkt.models.base import one_thread
 from fedkt.models.exchange import float_rows
 from fedkt.models.features.feature_map import FeatureMap, Graph, Table, finish_map, turn_of
+from fedkt.system.threads import one_thread
 
 FURTHEST = 4.0
 """Standardised columns end here on either side."""

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from fedkt.models.base import Image, one_thread
+from fedkt.models.base import Image
 from fedkt.models.exchange import float_rows
 from fedkt.models.features.feature_map import BLOCK_ROWS, FeatureMap, Layer, finish_map, turn_of
 from fedkt.models.features.images import patches_layer
 from fedkt.models.features.tables import scale_of
+from fedkt.system.threads import one_thread
 
 
 def whitened_map(public: Any, image: Image | None, *, seed: int, width: int) -> FeatureMap:

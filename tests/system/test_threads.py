@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 
-from fedkt.models import base
-from fedkt.models.base import one_thread
+from fedkt.system import threads
+from fedkt.system.threads import one_thread
 
 COUNT = """
 import json, sys
 import numpy
-from fedkt.models.base import one_thread
+from fedkt.system.threads import one_thread
 from threadpoolctl import threadpool_info
 
 def threads():
@@ -37,9 +37,9 @@ def test_a_library_that_came_after_the_first_block_has_one_thread_in_the_next_an
 
 
 def test_the_libraries_are_looked_for_once_while_no_module_comes(monkeypatch):
-    looks, search = [], base.ThreadpoolController
-    monkeypatch.setattr(base, "ThreadpoolController", lambda: looks.append(1) or search())
-    base._numeric_libraries.cache_clear()
+    looks, search = [], threads.ThreadpoolController
+    monkeypatch.setattr(threads, "ThreadpoolController", lambda: looks.append(1) or search())
+    threads._numeric_libraries.cache_clear()
     for _ in range(3):
         with one_thread():
             pass
@@ -48,3 +48,33 @@ def test_the_libraries_are_looked_for_once_while_no_module_comes(monkeypatch):
     with one_thread():
         pass
     assert len(looks) == 2
+
+
+INSIDE = """
+import json, sys
+import numpy
+from fedkt.system.threads import one_thread
+from threadpoolctl import threadpool_info
+
+def threads():
+    return {each["filepath"]: each["num_threads"] for each in threadpool_info()}
+
+with one_thread():
+    before = threads()
+    import sklearn.ensemble
+    with one_thread():
+        inside = threads()
+        with one_thread():
+            pass
+        still = threads()
+json.dump([before, inside, still, threads()], sys.stdout)
+"""
+
+
+def test_a_library_that_came_inside_a_block_has_one_thread_in_a_block_within_it():
+    two = {f"{name}_NUM_THREADS": "2" for name in ("OMP", "OPENBLAS", "MKL", "BLIS")}
+    child = subprocess.run([sys.executable, "-c", INSIDE], env=os.environ | two, capture_output=True, check=True)
+    before, inside, still, after = json.loads(child.stdout)
+    assert len(before) < len(inside)
+    assert {*inside.values(), *still.values()} == {1}
+    assert {*after.values()} == {2}

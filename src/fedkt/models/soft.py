@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.base import FittedModel, fit_model, take_rows
+from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import family_of
+
+if TYPE_CHECKING:
+    from fedkt.models.forests.bins import Bins
 
 Shares = NDArray[np.float64]
 """A distribution over the classes for each row."""
@@ -17,8 +20,10 @@ NEGLIGIBLE = 1e-6
 """A class of a smaller share is left out of a row."""
 
 
-def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator) -> FittedModel:
-    """A copy of `estimator` that has learned a distribution over the classes on each row of X.
+def fit_soft(
+    estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator, bins: Bins | None = None
+) -> FittedModel:
+    """A copy of `estimator` that has learned a distribution over the classes on each row of X; `bins` are those of X.
 
     A row is given once for each class, with the class's share as its weight. Weights of the classes themselves are left
     out: whoever found the distribution had them.
@@ -35,7 +40,8 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
     # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
     with config_context(enable_metadata_routing=False):
         weights = {name: weight * shares[rows, labels]}
-        return fit_model(without_class_weights(estimator), take_rows(X, rows), labels, rng=rng, fit_params=weights)
+        plain = without_class_weights(estimator)
+        return fit_model(plain, X, labels, rng=rng, fit_params=weights, rows=rows, bins=bins)
 
 
 def row_weight(estimator: Any) -> tuple[str, float] | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from fedkt.system.fast import has_fast
+
 PACKAGES = (
     "numpy",
     "scikit-learn",
@@ -16,6 +18,7 @@ PACKAGES = (
     "lightgbm",
     "catboost",
     "torch",
+    "numba",
 )
 """What a trained or converted model depends on; those that are not installed are left out."""
 
@@ -26,6 +29,8 @@ def versions(*more: str) -> dict[str, str]:
 
     numbers = {"fedkt": __version__, "python": platform.python_version()}
     for package in (*PACKAGES, *more):
+        if package == "numba" and not has_fast():
+            continue
         try:
             numbers[package] = version(package)
         except PackageNotFoundError:

@@ -80,8 +80,10 @@ def cut(values: Values, zeros: int = 0) -> tuple[Values, Values]:
         counts[np.searchsorted(distinct, 0.0)] += zeros - 1
     if len(distinct) <= BINS:
         return distinct, distinct
-    total = np.cumsum(np.minimum(counts, counts.sum() / BINS))
-    number = np.minimum(total * (BINS / total[-1]), BINS - 1).astype(np.int64)
+    heavy = counts > counts.sum() / BINS
+    weights = np.where(heavy, counts[~heavy].sum() / (BINS - heavy.sum()), counts)
+    # A value lies where its middle does.
+    number = ((np.cumsum(weights) - weights / 2) * (BINS / weights.sum())).astype(np.int64)
     last = np.append(np.flatnonzero(np.diff(number)), len(distinct) - 1)
     return distinct[np.append(0, last[:-1] + 1)], distinct[last]
 
@@ -89,11 +91,15 @@ def cut(values: Values, zeros: int = 0) -> tuple[Values, Values]:
 def _columns(X: NDArray[Any]) -> Iterator[tuple[Values, None]]:
     """Each column of an array."""
     for first in range(0, X.shape[1], BLOCK):
-        for column in np.ascontiguousarray(X[:, first : first + BLOCK].T, dtype=np.float32):
+        with np.errstate(over="ignore"):
+            block = np.ascontiguousarray(X[:, first : first + BLOCK].T, dtype=np.float32)
+        for column in block:
             yield column, None
 
 
 def _sparse_columns(X: Any) -> Iterator[tuple[Values, NDArray[Any]]]:
     """The stored values of each column of a CSC matrix, and their rows."""
     for first, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        yield X.data[first:end].astype(np.float32), X.indices[first:end]
+        with np.errstate(over="ignore"):
+            values = X.data[first:end].astype(np.float32)
+        yield values, X.indices[first:end]

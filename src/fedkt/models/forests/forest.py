@@ -39,7 +39,7 @@ class Nodes:
     """How many samples a node has."""
 
 
-class BinnedForest(RandomForestClassifier):  # type: ignore[misc]
+class BinnedForest(RandomForestClassifier):
     """A trained `RandomForestClassifier` whose trees were grown on bins. A clone of it is a plain one."""
 
     nodes_: Nodes

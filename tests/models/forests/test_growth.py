@@ -96,11 +96,11 @@ def test_a_threshold_lies_in_the_middle_of_the_values_of_its_own_node():
 
 def test_rows_are_drawn_in_proportion_to_their_weights_and_never_without_one():
     weights = np.array([0.0, 1.0, 2.0, 0.0, 5.0])
-    table = draw_table(weights, np.arange(5, dtype=np.uint64) << np.uint64(16))
+    table, rows = draw_table(weights), np.arange(5)
     total, state = np.zeros(5), np.array([1], np.uint64)
     for _ in range(4_000):
         counts = np.zeros((5, 1), np.uint64)
-        draw_samples(table, counts, 1, BITS, state)
+        draw_samples(table, rows, np.zeros(5, np.int64), counts, 1, BITS, state)
         drawn = counts[:, 0] & np.uint64(1023)
         assert np.array_equal(counts[:, 0] >> np.uint64(BITS), drawn > 0)
         total += drawn

@@ -63,22 +63,23 @@ def count_of(word: Any, slot: int, bits: int) -> Any:
 
 
 @compiled
-def draw_table(weights: Table, pairs: Table) -> Table:
-    """Walker's table for draws of pairs in proportion to weights: pair i stands for itself with chance limit / 2³².
+def draw_table(weights: Table) -> Table:
+    """Walker's table for draws in proportion to weights; an empty one where all weigh the same.
 
-    One line for each pair: limit, the pair, and the one it stands for otherwise. Side by side, they are read at once.
+    Entry i stands for itself with a chance of 2⁻³² times its upper half, else for the entry that is its lower half.
     """
     n = len(weights)
     scaled = weights * (n / weights.sum())
-    table = np.zeros((n, 3), np.uint64)
-    table[:, 1] = table[:, 2] = pairs
+    if (weights == weights[0]).all():
+        return np.empty(0, np.uint64)
+    table = np.arange(n).astype(np.uint64)
     large = np.flatnonzero(scaled >= 1.0)
     above = 0
     for i in np.flatnonzero(scaled < 1.0):
         # What i lacks is taken from a large weight, which may then lack something itself.
         while above < len(large) and scaled[i] < 1.0:
             j = large[above]
-            table[i, 0], table[i, 2] = U(scaled[i] * 4294967296.0), pairs[j]
+            table[i] = U(scaled[i] * 4294967296.0) << HALF | U(j)
             scaled[j] -= 1.0 - scaled[i]
             if scaled[j] >= 1.0:
                 break
@@ -88,21 +89,26 @@ def draw_table(weights: Table, pairs: Table) -> Table:
 
 
 @compiled
-def draw_samples(table: Table, counts: Table, n_classes: int, bits: int, state: Table) -> None:
-    """Add a bootstrap sample of as many pairs as there are to the packed counts of their rows.
+def draw_samples(
+    table: Table, rows: Table, classes: Table, counts: Table, n_classes: int, bits: int, state: Table
+) -> None:
+    """Add a bootstrap sample of as many pairs as there are to the packed counts of their rows. No pair is there twice.
 
-    A pair is row · 2¹⁶ + class, and none is there twice.
+    Drawn first and added up afterwards: what is read in random order is then as little as can be.
     """
-    n, per, one = U(len(table)), 64 // bits, U(1)
-    for _ in range(len(table)):
+    n, per = U(len(rows)), 64 // bits
+    times = np.zeros(len(rows), np.uint32)
+    for _ in range(len(rows)):
         number = next_number(state)
         i = ((number >> HALF) * n) >> HALF
-        pair = table[i, 1] if (number & LOW_HALF) < table[i, 0] else table[i, 2]
-        row, label = pair >> U(16), np.int64(pair & U(0xFFFF))
-        counts[row, n_classes // per] += U(count_of(counts[row, label // per], label % per, bits) == 0) << U(
-            n_classes % per * bits
-        )
-        counts[row, label // per] += one << U(label % per * bits)
+        if len(table) > 0:
+            entry = table[i]
+            i = i if (number & LOW_HALF) < (entry >> HALF) else entry & LOW_HALF
+        times[i] += np.uint32(1)
+    for p in range(len(rows)):
+        if times[p] > 0:
+            counts[rows[p], classes[p] // per] += U(times[p]) << U(classes[p] % per * bits)
+            counts[rows[p], n_classes // per] += U(1) << U(n_classes % per * bits)
 
 
 @compiled

@@ -154,7 +154,7 @@ def grow_trees(estimator: Any, bins: Bins, rows: Ints, labels: Ints, chances: ND
 
     (n_columns, n_rows), n_classes, bits = bins.codes.shape, int(labels.max()) + 1, len(labels).bit_length()
     limits = limits_of(estimator, n_columns)
-    table = draw_table(chances, rows.astype(np.uint64) << np.uint64(16) | labels.astype(np.uint64))
+    table = draw_table(chances)
     counts = np.empty((n_rows, n_classes // (64 // bits) + 1), np.uint64)
     most = min(2 ** (min(limits.depth, 40) + 1), 2 * n_rows)
     forms = (np.int32, np.float32, np.int32, np.bool_, (np.float64, n_classes), np.int64)
@@ -165,7 +165,7 @@ def grow_trees(estimator: Any, bins: Bins, rows: Ints, labels: Ints, chances: ND
     for seed in np.random.SeedSequence(estimator.random_state).generate_state(estimator.n_estimators, np.uint64):
         state = np.array([seed])
         counts[:] = 0
-        draw_samples(table, counts, n_classes, bits, state)
+        draw_samples(table, rows, labels, counts, n_classes, bits, state)
         used, deepest = grow_tree(*edges, counts, n_classes, bits, astuple(limits), state, buffer)
         depth = max(depth, deepest)
         grown.append(tuple(each[:used].copy() for each in buffer))

@@ -82,7 +82,9 @@ def student(X, shares, kind: str, rounds: int) -> dict[str, object]:
         "binning": binning,
         "times": median(a / b for a, b in zip(seconds["scikit-learn"], seconds["fedkt"], strict=True)),
         "agreement": float(np.mean(across)),
-        "agreement_of_scikit_learn": float(np.mean([same[a][b] for a in range(rounds) for b in range(a)] or [np.nan])),
+        "agreement_of_scikit_learn": float(np.mean([same[a][b] for a in range(rounds) for b in range(a)]))
+        if rounds > 1
+        else None,
     }
 
 
@@ -119,7 +121,7 @@ def main() -> None:
                 line = students[f"{name}, {kind}"] = student(X, shares, kind, rounds)
                 plain, ours = (median(line["cpu_seconds"][each]) for each in ("scikit-learn", "fedkt"))
                 times = f"{plain:7.3f} {ours:7.3f} s  {line['times']:5.1f} ×"
-                alike = f"labels agree {line['agreement']:.4f} (its own: {line['agreement_of_scikit_learn']:.4f})"
+                alike = f"labels agree {line['agreement']:.4f} (its own: {line['agreement_of_scikit_learn']})"
                 print(f"{name + ', ' + kind:45} {times}  {alike}", flush=True)
     for algorithm in ALGORITHMS:
         runs = [

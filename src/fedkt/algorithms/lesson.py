@@ -71,6 +71,7 @@ class Lesson:
                 may_fail=self.release is not None,
                 alone=self.sizes_are_secret,
                 weights=None if party.weights is None else party.weights[subset],
+                beside=count_rows(self.rows),
             )
             for number, subset in enumerate(self.subset_rows)
         ]

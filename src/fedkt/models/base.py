@@ -24,6 +24,8 @@ from fedkt.system.threads import one_thread
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from fedkt.models.forests.bins import Bins
+
 Image = tuple[int, int, int]
 """Height, width and channels of the image in a row of pixels."""
 BLOCK_ROWS = 16_384
@@ -93,15 +95,19 @@ def fit_model(
     rng: np.random.Generator,
     fit_params: Mapping[str, Any] | None = None,
     weights: NDArray[np.float64] | None = None,
+    rows: NDArray[np.int64] | None = None,
+    bins: Bins | None = None,
 ) -> FittedModel:
     """A copy of `estimator` trained on rows X with class indices y, on one thread; `fit` also gets `fit_params`.
 
-    `weights` say how much each row counts, None for all the same.
+    `weights` say how much each row counts, None for all the same. With `rows`, y and the weights are those of these
+    rows of X, of which one may stand under several classes. `bins` are those of X, where somebody has them.
     Unset `random_state` parameters, nested ones included, are drawn from `rng`; the estimator passed in is not touched.
     """
     # Weights are the business of families, whose facts stand above this.
     from sklearn import config_context
 
+    from fedkt.models.catalogue import family_of
     from fedkt.models.class_weights import with_local_class_weights
     from fedkt.models.row_weights import row_weights_for_fit
 
@@ -109,23 +115,27 @@ def fit_model(
     if len(codes) == 0:
         raise DataError("A model needs at least one row to be trained on, got none.")
     labels, local = np.unique(codes, return_inverse=True)
+    local = local.astype(np.int64)
     n_features = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
     own = with_local_class_weights(untrained_copy(estimator, rng), codes, weights)
     if len(labels) == 1:
         return FittedModel(None, labels, n_features)
     params = {**(fit_params or {}), **row_weights_for_fit(own, weights)}
+    grow = family_of(own).grow
     try:
         # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
         routing = {} if weights is None else {"enable_metadata_routing": False}
         checked = {"skip_parameter_validation": True} if are_valid(own) else {}
         with one_thread(), config_context(**routing, **checked):
-            own.fit(X, local.astype(np.int64), **params)
+            grown = None if grow is None else grow(own, X, local, rows=rows, params=params, bins=bins)
+            if grown is None:
+                own.fit(X if rows is None else take_rows(X, rows), local, **params)
     except Exception as reason:
         # Whatever an arbitrary estimator raises, its user needs to know what it was given.
         if isinstance(reason, ValueError):
             raise DataError(training_failure(own, codes, reason)) from reason
         raise ModelError(training_failure(own, codes, reason)) from reason
-    return FittedModel(own, labels, n_features)
+    return FittedModel(own if grown is None else grown, labels, n_features)
 
 
 def training_failure(estimator: Any, codes: NDArray[np.int64], reason: Exception) -> str:

@@ -100,7 +100,8 @@ def family_of(estimator: Any) -> Family:
     if kind.__name__ == "Pipeline":
         last = family_of(estimator.steps[-1][1])
         # What stands before the classifier belongs into its graph; and a pipeline trains a network without our code.
-        return UNKNOWN if last.network else replace(last, fit_to_public=None, trees=None, graph=None, export=None)
+        alone = replace(last, fit_to_public=None, grow=None, trees=None, graph=None, export=None)
+        return UNKNOWN if last.network else alone
     families = {name: family for family in (*known_models().values(), *OTHERS, *SOLVED) for name in family.classes}
     origins = (
         family

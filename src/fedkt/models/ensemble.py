@@ -5,9 +5,10 @@ Most families are trained one by one. Neural networks of one kind are trained as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,18 @@ from fedkt.models.parameters import untrained_copy
 from fedkt.models.row_weights import weighted_targets
 from fedkt.models.soft import fit_soft
 
+if TYPE_CHECKING:
+    from fedkt.models.forests.bins import Bins
+
 ENOUGH_FOR_TWO = 16
 """From so many networks on there are at least two stacks, so that two processes have something to do.
 
 The number of processes itself must not matter: networks in other company end with other last digits.
 """
+SHARERS = 8
+"""So many forests at most share the bins of their rows: making these then costs about a hundredth of growing them."""
+BUSY = 8
+"""So many processes have forests to grow, where there are as many forests. These are the same in any company."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ class TrainingTask:
     """Whether a network alone also learns every image shifted by one pixel, up, down, left and right."""
     weights: NDArray[np.float64] | None = None
     """How much each of its rows counts, where they have labels; None for all the same."""
+    beside: int = 0
+    """How many rows the student of a teacher learns: where that forest is grown on bins, the teacher's may be too."""
 
     @property
     def n_rows(self) -> int:
@@ -114,15 +124,16 @@ def fit_to_rows(estimator: Any, public: Any, image: tuple[int, int, int] | None)
 
 
 def group_tasks(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:
-    """The tasks in groups: networks of one kind in stacks of similar length, everything else by itself."""
+    """The tasks in groups: networks of one kind in stacks of similar length, forests of the same rows, others alone."""
     kinds: dict[Any, list[int]] = {}
     for place, task in enumerate(tasks):
-        kinds.setdefault(_stack_key(task, place), []).append(place)
+        kinds.setdefault(_group_key(task, place), []).append(place)
     groups: list[Group] = []
     for places in kinds.values():
         first = tasks[places[0]]
         if not is_neural(first.estimator):
-            groups += [Group((place,)) for place in places]
+            count = max(-(-len(places) // SHARERS), min(len(places), BUSY))
+            groups += [Group(tuple(part.tolist())) for part in np.array_split(np.array(places), count)]
             continue
         if first.alone:
             groups.append(Group((places[0],), "no network may touch another's last digits"))
@@ -141,22 +152,68 @@ def group_tasks(tasks: Sequence[TrainingTask], n_classes: int) -> list[Group]:
 def fit_group(tasks: Sequence[TrainingTask], n_classes: int) -> list[FittedModel]:
     """The trained models of one group, in its order."""
     first = tasks[0]
-    try:
-        # A network alone that has one class is a constant; in a stack it trains along, for the sake of the others.
-        if is_neural(first.estimator) and (len(tasks) > 1 or not _is_constant(first)):
+    # A network alone that has one class is a constant; in a stack it trains along, for the sake of the others.
+    if is_neural(first.estimator) and (len(tasks) > 1 or not _is_constant(first)):
+        with _said_of(first if len(tasks) == 1 else None):
             return _fit_stack(tasks, n_classes)
-        if first.shares is not None:
-            return [fit_soft(first.estimator, first.own_rows, first.shares, rng=first.rng)]
-        return [fit_model(first.estimator, first.own_rows, first.labels, rng=first.rng, weights=first.weights)]
+    bins = _bins_of(first.own_rows) if len(tasks) > 1 else None
+    return [_fit_alone(task, bins) for task in tasks]
+
+
+def _fit_alone(task: TrainingTask, bins: Bins | None) -> FittedModel:
+    """The trained model of one task; `bins` are those of its rows, where others share them."""
+    if bins is None and _grows_on_bins(task):
+        bins = _bins_of(task.own_rows)
+    with _said_of(task):
+        if task.shares is not None:
+            return fit_soft(task.estimator, task.own_rows, task.shares, rng=task.rng, bins=bins)
+        return fit_model(task.estimator, task.own_rows, task.labels, rng=task.rng, weights=task.weights, bins=bins)
+
+
+@contextmanager
+def _said_of(task: TrainingTask | None) -> Iterator[None]:
+    """An error says of whose model it is."""
+    try:
+        yield
     except FedKTError as reason:
-        raise type(reason)(f"{first.who}: {reason}" if len(tasks) == 1 and first.who else str(reason)) from reason
+        raise type(reason)(f"{task.who}: {reason}" if task is not None and task.who else str(reason)) from reason
+
+
+def _grows_on_bins(task: TrainingTask) -> bool:
+    """Whether this is a forest that is grown on bins: the shapes of tables say so, and nothing in them."""
+    if family_of(task.estimator).grow is None:
+        return False
+    from fedkt.models.forests.training import grows
+
+    return grows(task.estimator, max(task.n_rows, task.beside))
+
+
+def _bins_of(X: Any) -> Bins | None:
+    """The bins of rows; None where they have none."""
+    from fedkt.models.forests.training import bins_of
+
+    try:
+        return bins_of(X)
+    except (ValueError, TypeError):
+        # What is wrong with the rows, the training of each model says.
+        return None
+
+
+def _group_key(task: TrainingTask, place: int) -> Any:
+    """What tasks of one group have in common. Never a label: a record must not decide who stands with whom.
+
+    Networks in other company end with other last digits, so a record would otherwise touch teachers that never saw it.
+    Forests share nothing but the bins of the very same rows.
+    """
+    if task.alone or task.may_fail:
+        return _stack_key(task, place)
+    if task.rows is None and _grows_on_bins(task):
+        return "bins", id(task.X)
+    return _stack_key(task, place)
 
 
 def _stack_key(task: TrainingTask, place: int) -> Any:
-    """What tasks of one stack have in common. Never a label: a record must not decide who stands with whom.
-
-    Networks in other company end with other last digits, so a record would otherwise touch teachers that never saw it.
-    """
+    """What tasks of one stack of networks have in common; of others, nothing."""
     if task.alone or not is_neural(task.estimator):
         return place
     from fedkt.models.neural.ensemble import stack_key

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.errors import ModelError
-from fedkt.models.base import FittedModel, fit_model, take_rows
+from fedkt.models.base import FittedModel, fit_model
 from fedkt.models.catalogue import family_of
 from fedkt.models.parameters import untrained_copy
 from fedkt.system.threads import one_thread
+
+if TYPE_CHECKING:
+    from fedkt.models.forests.bins import Bins
 
 Shares = NDArray[np.float64]
 """A distribution over the classes for each row."""
@@ -21,8 +24,10 @@ SAMPLE_WEIGHT = "sample_weight"
 """What scikit-learn's estimators call the weights of rows; a pipeline's have the name of a step before it."""
 
 
-def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator) -> FittedModel:
-    """A copy of `estimator` that has learned a distribution over the classes on each row of X.
+def fit_soft(
+    estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator, bins: Bins | None = None
+) -> FittedModel:
+    """A copy of `estimator` that has learned a distribution over the classes on each row of X; `bins` are those of X.
 
     A row is given once for each class, with the class's share as its weight, unless its family learns shares of two
     classes as they are. Weights of the classes themselves are left out: whoever found the distribution had them.
@@ -48,7 +53,8 @@ def fit_soft(estimator: Any, X: Any, shares: Shares, *, rng: np.random.Generator
     rows, labels = np.nonzero(counted)
     # Under metadata routing a pipeline takes no weights for its last step, unless its user has asked for them.
     with config_context(enable_metadata_routing=False):
-        return fit_model(own, take_rows(X, rows), labels, rng=rng, fit_params={name: weight * shares[rows, labels]})
+        weights = {name: weight * shares[rows, labels]}
+        return fit_model(own, X, labels, rng=rng, fit_params=weights, rows=rows, bins=bins)
 
 
 def row_weight(estimator: Any) -> tuple[str, float] | None:

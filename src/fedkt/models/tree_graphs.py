@@ -12,15 +12,18 @@ The labels agree with the native model also on exact ties, which general convert
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedkt.models.catalogue import family_of
 from fedkt.models.graphs import LabelScores, label_model
+
+if TYPE_CHECKING:
+    from fedkt.models.forests.forest import Nodes
 
 Ints = NDArray[np.int64]
 Floats = NDArray[Any]
@@ -144,3 +147,23 @@ def sklearn_tree(tree: Any) -> Tree:
         leaf_classes=leaf_classes,
         leaf_scores=values[leaf_nodes, leaf_classes],
     )
+
+
+def binned_trees(nodes: Nodes) -> Iterator[Tree]:
+    """The trees of a forest that was grown on bins."""
+    ends = np.append(nodes.roots[1:], len(nodes.left))
+    for first, end in zip(nodes.roots, ends, strict=True):
+        own = slice(first, end)
+        left = nodes.left[own].astype(np.int64) - first
+        leaf = left == np.arange(len(left))
+        leaf_nodes, leaf_classes = np.nonzero((nodes.value[own] != 0) & leaf[:, None])
+        yield Tree(
+            feature=nodes.feature[own].astype(np.int64),
+            threshold=nodes.threshold[own].astype(np.float64),
+            left=np.where(leaf, -1, left),
+            right=np.where(leaf, -1, left + 1),
+            missing_left=nodes.missing_left[own].astype(np.int64),
+            leaf_nodes=leaf_nodes,
+            leaf_classes=leaf_classes,
+            leaf_scores=nodes.value[own][leaf_nodes, leaf_classes],
+        )

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fedkt.errors import WorkerError
+from fedkt.system.fast import has_fast
 
 PACKAGES = (
     "numpy",
@@ -22,6 +23,7 @@ PACKAGES = (
     "lightgbm",
     "catboost",
     "torch",
+    "numba",
 )
 """What a trained or converted model depends on; those that are not installed are left out."""
 LIBRARIES = ("scipy", "joblib", "numba", "llvmlite", "threadpoolctl")
@@ -44,6 +46,8 @@ def versions(*more: str) -> dict[str, str]:
 
     numbers = {"fedkt": __version__, "python": platform.python_version()}
     for package in (*PACKAGES, *more):
+        if package == "numba" and not has_fast():
+            continue
         try:
             numbers[package] = version(package)
         except PackageNotFoundError:

@@ -49,6 +49,11 @@ FAMILIES = [
 
 def make(family, name):
     """An untrained estimator of a family's class."""
+    if name == "BinnedForest":
+        pytest.importorskip("numba")
+        from fedkt.models.forests.forest import BinnedForest
+
+        return BinnedForest()
     if family.library == "sklearn":
         return dict(all_estimators("classifier"))[name]()
     if family.network:

@@ -161,7 +161,7 @@ class BackgroundLesson(SoftLesson):
             others = np.sort(np.concatenate([fold for place, fold in enumerate(self.folds) if place != number]))
             some = np.concatenate([party.counted_rows, own + others])
             rng, who = party.rng(0, TEACH, number), f"Party {party.name!r}, teacher {number + 1}"
-            task = TrainingTask(self.roles.teacher, rows, labels[some], rng, some, who)
+            task = TrainingTask(self.roles.teacher, rows, labels[some], rng, some, who, beside=self.n_public)
             tasks.append(task if weights is None else replace(task, weights=weights[some]))
         return tasks
 

@@ -95,6 +95,11 @@ class Family:
     teacher: Callable[[Any], Any] | None = None
     """Who teaches a student of this family by default; None for the student's own like."""
 
+    grow: Callable[..., Any] | None = None
+    """(estimator, X, labels, *, rows, params, bins) -> what is trained in its place; None leaves it to its own `fit`.
+
+    What it answers must not tell the two apart; whether it is done, the shape of the rows decides alone.
+    """
     trees: Callable[[Any], Forest | None] | None = None
     """The trained trees, to be written as one ONNX node; an estimator that says None is left to skl2onnx."""
     graph: Callable[..., Any] | None = None

@@ -47,8 +47,10 @@ def tree_class_weight(parameters: Mapping[str, Any]) -> Any:
 
 def _sklearn_trees(estimator: Any) -> Forest:
     """A tree, or the trees whose average a forest is."""
-    from fedkt.models.tree_graphs import Forest, sklearn_tree
+    from fedkt.models.tree_graphs import Forest, binned_trees, sklearn_tree
 
+    if hasattr(estimator, "nodes_"):
+        return Forest(list(binned_trees(estimator.nodes_)), len(estimator.classes_), link="sum")
     trees = getattr(estimator, "estimators_", [estimator])
     return Forest([sklearn_tree(each.tree_) for each in trees], len(estimator.classes_), link="sum")
 
@@ -67,11 +69,12 @@ FOREST = Family(
     "forest",
     "The paper's forest for Adult: 100 trees of depth 6.",
     later("sklearn.ensemble:RandomForestClassifier", n_estimators=100, max_depth=6),
-    classes=("RandomForestClassifier",),
+    classes=("RandomForestClassifier", "BinnedForest"),
     hesitant=True,
     row_weight=ROW_WEIGHT,
     class_weights=CLASS_WEIGHT,
     teacher=single_tree,
+    grow=later("fedkt.models.forests.training:fit_forest"),
     trees=_sklearn_trees,
 )
 EXTRA_TREES = replace(
@@ -80,4 +83,5 @@ EXTRA_TREES = replace(
     summary="100 extremely randomised trees of depth 6.",
     make=later("sklearn.ensemble:ExtraTreesClassifier", n_estimators=100, max_depth=6),
     classes=("ExtraTreesClassifier",),
+    grow=None,
 )

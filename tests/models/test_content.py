@@ -101,7 +101,7 @@ class Own(LogisticRegression):
         np.random.default_rng(0),
         {"a": {1, 2}},
     ],
-    ids=str,
+    ids=["function", "class", "own class", "function inside", "object", "array of objects", "generator", "set inside"],
 )
 def test_what_cannot_be_described_has_no_digest(value):
     with pytest.raises(Undescribed):

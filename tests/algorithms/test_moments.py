@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 from fedkt import FedKTClassifier
 from fedkt.algorithms.auto import Auto
@@ -246,7 +247,7 @@ def test_public_rows_that_do_not_resemble_the_parties_are_told_of_at_level_l2():
 
 def test_a_family_can_learn_what_the_head_says():
     outcome = simulate(Moments("tree", final="forest"), dealt_out([300]), server())
-    assert type(outcome.final.models[0].estimator).__name__ == "RandomForestClassifier"
+    assert isinstance(outcome.final.models[0].estimator, RandomForestClassifier)
     assert np.mean(probabilities(outcome).argmax(axis=1) == TRUTH) > 0.7
 
 

@@ -89,7 +89,8 @@ def test_one_noisy_total_is_paid_for_once_and_makes_a_final_model_that_is_right(
     folder = sent_under(tmp_path, "--epsilon", "60", *more)
     said = json.loads(server(folder, "--test", folder / "test.csv", "--json").out)
     assert said["accuracy"] > 0.8
-    assert said["epsilon"] == pytest.approx(60, abs=1e-3)
+    assert said["epsilon"] <= 60
+    assert said["epsilon"] == pytest.approx(60, rel=1e-4)
     assert said["privacy_statement"]["unit"] == "party"
     assert "every party's sums without noise" in said["privacy"]
     (entry,) = entries(folder)

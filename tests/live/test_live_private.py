@@ -171,7 +171,7 @@ def test_changed_rows_compose_and_are_refused_past_the_budget_before_anything_is
     def forbidden(*_, **__):
         raise AssertionError("something was trained")
 
-    monkeypatch.setattr("fedkt.algorithms.fedkt.learn_all", forbidden)
+    monkeypatch.setattr("fedkt.algorithms.kept_students.learn_all", forbidden)
     (two / "north.csv").write_text("".join(lines[:-2]))
     before = (two / "inbox" / "north.fedkt").read_bytes()
     with pytest.raises(PrivacyError, match=r"budget of 'north' does not cover this run.*2 earlier releases"):

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from fedkt.errors import DataError, ModelError
 from fedkt.models.base import FittedModel
 from fedkt.models.exchange import run_with_probabilities
-from fedkt.models.features.feature_map import LARGEST_ROW
+from fedkt.models.features.feature_map import LARGEST_ROW, main_directions
 from fedkt.models.features.head import FeatureHead
 from fedkt.models.features.images import CONTRAST, SILENCE, Patches, image_map, pooling_of
 from fedkt.models.features.tables import Standardise, ranks_of, table_map
@@ -163,6 +163,17 @@ def test_whitened_features_of_public_rows_are_uncorrelated_and_of_variance_one(r
     numbers = features(rows)[:, 1:] * features.limit
     np.testing.assert_allclose(np.cov(numbers.T), np.eye(3), atol=1e-3)
     np.testing.assert_allclose(numbers.mean(axis=0), 0, atol=1e-3)
+
+
+def test_few_rows_have_the_directions_that_their_covariance_has():
+    rows = np.random.default_rng(4).normal(size=(30, 50)) * np.linspace(1, 5, 50)
+    away = rows - rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(rows.T))
+    variances, directions = main_directions(away, 12)
+    np.testing.assert_allclose(variances, values[::-1][:12])
+    np.testing.assert_allclose(np.abs((vectors[:, ::-1][:, :12] * directions).sum(axis=0)), 1)
+    assert main_directions(away, 40)[1].shape == (50, 29)
+    assert main_directions(np.repeat(away[:3], 4, axis=0) - away[:3].mean(axis=0), 40)[1].shape == (50, 2)
 
 
 def test_fewer_directions_are_the_first_of_more():

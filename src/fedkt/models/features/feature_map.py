@@ -200,20 +200,32 @@ def turn_of(numbers: Table, width: int, power: float) -> Turn:
     A power of 1/4 whitens by half: directions of little variance count for more than they are, and still for less than
     others.
     """
-    from scipy.linalg import eigh
-
     centre = numbers.mean(axis=0)
-    away = np.asarray(numbers - centre)
-    spread = np.asarray(away.T @ away, dtype=np.float64) / max(len(numbers) - 1, 1)
-    total = len(spread)
-    width = min(width, total, max(len(numbers) - 1, 1))
-    variances, vectors = eigh(spread, subset_by_index=(total - width, total - 1))
-    variances, vectors = variances[::-1], vectors[:, ::-1]
-    kept = variances > 1e-9 * max(float(variances[0]), 1e-30)
-    variances, vectors = variances[kept], vectors[:, kept]
+    variances, vectors = main_directions(np.asarray(numbers - centre), width)
     # A direction and its opposite are the same to an eigenvalue; the same one is taken everywhere.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(variances))])
     return Turn(centre, (vectors * signs / variances**power).astype(numbers.dtype))
+
+
+def main_directions(away: Table, width: int) -> tuple[Table, Table]:
+    """The `width` largest variances of centred rows, and their directions.
+
+    Rows that are fewer than their numbers have them from their products with each other, of which there are fewer.
+    """
+    from scipy.linalg import eigh
+
+    few = len(away) < away.shape[1]
+    away = away.astype(np.float64) if few else away
+    spread = np.asarray(away @ away.T if few else away.T @ away, dtype=np.float64) / max(len(away) - 1, 1)
+    total = len(spread)
+    width = min(width, away.shape[1], max(len(away) - 1, 1))
+    variances, vectors = eigh(spread, subset_by_index=(total - width, total - 1))
+    kept = variances > 1e-9 * max(float(variances[-1]), 1e-30)
+    variances, vectors = variances[kept][::-1], vectors[:, kept][:, ::-1]
+    if few:
+        vectors = away.T @ vectors
+        vectors /= np.linalg.norm(vectors, axis=0)
+    return variances, vectors
 
 
 def finish_map(

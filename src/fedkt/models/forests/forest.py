@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fedkt.models.forests.growth import add_shares
-
-if TYPE_CHECKING:
-    pass
 
 DENSE_BYTES = 2**25
 """So much of a sparse table is made dense at once, to be asked about."""

@@ -123,7 +123,7 @@ def test_one_class_is_a_constant():
 
 def test_large_work_goes_to_bins_and_small_work_stays_as_it_was():
     rows, labels = np.tile(X, (2, 1)), np.tile(Y, 2)
-    for count, kind in ((10, RandomForestClassifier), (40, BinnedForest)):
+    for count, kind in ((10, RandomForestClassifier), (130, BinnedForest)):
         plain = RandomForestClassifier(count, max_depth=3, random_state=0)
         model = fit_model(plain, rows, labels, rng=np.random.default_rng(0)).estimator
         assert type(model) is kind

@@ -106,12 +106,12 @@ def test_without_numba_or_by_a_wish_the_forest_is_that_of_scikit_learn(monkeypat
     assert "numba" in versions()
     with monkeypatch.context() as patch:
         patch.setattr("fedkt.system.fast.find_spec", lambda name: None)
-        absent = fit_soft(RandomForestClassifier(70, max_depth=2), X, shares, rng=np.random.default_rng(2)).estimator
+        absent = fit_soft(RandomForestClassifier(210, max_depth=2), X, shares, rng=np.random.default_rng(2)).estimator
     monkeypatch.setenv("FEDKT_FAST", "0")
     assert "numba" not in versions()
-    model = fit_soft(RandomForestClassifier(70, max_depth=2), X, shares, rng=np.random.default_rng(2)).estimator
+    model = fit_soft(RandomForestClassifier(210, max_depth=2), X, shares, rng=np.random.default_rng(2)).estimator
     rows, labels = np.nonzero(shares > 1e-6)
-    plain = RandomForestClassifier(70, max_depth=2, random_state=model.random_state)
+    plain = RandomForestClassifier(210, max_depth=2, random_state=model.random_state)
     plain.fit(X[rows], labels, sample_weight=100 * shares[rows, labels])
     for each in (absent, model):
         assert type(each) is RandomForestClassifier
@@ -119,7 +119,7 @@ def test_without_numba_or_by_a_wish_the_forest_is_that_of_scikit_learn(monkeypat
 
 
 def tasks(count):
-    forest = RandomForestClassifier(60, max_depth=3)
+    forest = RandomForestClassifier(210, max_depth=3)
     return [TrainingTask(forest, X, np.roll(Y, each), np.random.default_rng(each)) for each in range(count)]
 
 
@@ -141,6 +141,6 @@ def test_a_forest_is_the_same_in_any_company():
 
 
 def test_a_small_teacher_is_grown_on_bins_where_its_student_is():
-    few = TrainingTask(RandomForestClassifier(), X, Y[:50], np.random.default_rng(0), np.arange(50), beside=500)
+    few = TrainingTask(RandomForestClassifier(), X, Y[:50], np.random.default_rng(0), np.arange(50), beside=1_000)
     (teacher,), (alone,) = fit_group([few], 2), fit_group([replace(few, beside=0)], 2)
     assert [type(each.estimator).__name__ for each in (teacher, alone)] == ["BinnedForest", "RandomForestClassifier"]

@@ -31,7 +31,7 @@ FIXED: Mapping[str, Any] = {
 FREE = frozenset({"n_estimators", "max_depth", "min_samples_split", "min_samples_leaf", "max_features"})
 FREE |= {"class_weight", "random_state", "n_jobs"}
 """What may be set."""
-LEAST_WORK = 30_000
+LEAST_WORK = 100_000
 """Rows times trees from which on a forest is grown on bins."""
 SUMS = 2**31
 """So many samples can be counted."""

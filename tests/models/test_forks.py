@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,24 +43,44 @@ def starts(monkeypatch):
 
 
 @pytest.fixture
-def faulty(tmp_path, monkeypatch):
-    """The child's own program with two faults that a graph can use: to crash it, and to take it over."""
+def started(monkeypatch):
+    """The processes that were started, not forked."""
+    children, popen = [], child_process.subprocess.Popen
+
+    def noted(*arguments, **options):
+        children.append(popen(*arguments, **options))
+        return children[-1]
+
+    monkeypatch.setattr(child_process.subprocess, "Popen", noted)
+    return children
+
+
+def with_fault(tmp_path, monkeypatch, place, fault):
+    """From here on the child's own program has this fault before a place in it."""
     text = child_process.CHILD.read_text(encoding="utf-8")
-    begin = '    """What is sent about one model: blocks'
-    assert begin in text
+    assert place in text
+    (tmp_path / "models").mkdir()
+    (tmp_path / "system").mkdir()
+    child = tmp_path / "models" / "sandbox_child.py"
+    child.write_text(text.replace(place, fault + place), encoding="utf-8")
+    shutil.copy(walls.__file__, tmp_path / "system" / "walls.py")
+    monkeypatch.setattr(child_process, "CHILD", child)
+
+
+@pytest.fixture
+def faulty(tmp_path, monkeypatch):
+    """The child's own program with faults that a graph can use: to crash it, to take it over, and to say anything."""
     fault = (
         "    if data == b'crash':\n"
         "        import ctypes\n"
         "        ctypes.string_at(0)\n"
         "    if data == b'take over':\n"
         "        globals()['predict_blocks'] = lambda _, rows, n: [(np.zeros(len(rows), np.int64), None)]\n"
+        "    if data[:4] == b'say ':\n"
+        "        yield data[4:]\n"
+        "        return\n"
     )
-    (tmp_path / "models").mkdir()
-    (tmp_path / "system").mkdir()
-    child = tmp_path / "models" / "sandbox_child.py"
-    child.write_text(text.replace(begin, fault + begin), encoding="utf-8")
-    shutil.copy(walls.__file__, tmp_path / "system" / "walls.py")
-    monkeypatch.setattr(child_process, "CHILD", child)
+    with_fault(tmp_path, monkeypatch, '    """What is sent about one model: blocks', fault)
 
 
 def test_parties_answer_as_they_do_alone_and_one_process_is_started_for_all(starts):
@@ -95,6 +117,67 @@ def test_a_student_that_takes_its_process_over_forges_no_other_partys_answers(fa
     own, others = asked([b"take over", LIKELIEST], [LIKELIEST])
     np.testing.assert_array_equal(own[1][0], np.zeros(50), "what a party does to its own students is its affair")
     np.testing.assert_array_equal(others[0][0], ROWS.argmax(axis=1))
+
+
+@linux
+@pytest.mark.parametrize(
+    "words",
+    [b"[" * 4_000, b'{"reason": ' + b"[" * 900 + b"]" * 900 + b"}", b'{"rows": 0, "more": "' + b"x" * 5_000 + b'"}'],
+    ids=["a deep line", "a reason that is none", "a long line"],
+)
+def test_whatever_a_process_that_was_taken_over_says_the_next_party_is_asked(faulty, words):
+    (bad,), (honest,) = asked([b"say " + words + b"\n"], [LIKELIEST])
+    assert bad in ("the model was stopped: the child did not keep to its protocol.", "it gave no reason in words.")
+    np.testing.assert_array_equal(honest[0], ROWS.argmax(axis=1))
+
+
+@linux
+def test_a_forking_process_that_ended_between_two_parties_is_the_fault_of_neither(started):
+    with Sandbox(ROWS) as shared:
+        first = shared.ask(question(LIKELIEST))
+        started[0].kill()
+        os.waitid(os.P_PID, started[0].pid, os.WEXITED | os.WNOWAIT)
+        second = shared.ask(question(LIKELIEST))
+    for ((labels, _),) in (first, second):
+        np.testing.assert_array_equal(labels, ROWS.argmax(axis=1))
+    assert len(started) == 2
+
+
+@linux
+def test_a_machine_without_room_for_another_process_stops_the_vote_and_drops_no_party(tmp_path, monkeypatch):
+    with_fault(
+        tmp_path, monkeypatch, "            process = os.fork()", "            raise OSError(11, 'no more processes')\n"
+    )
+    with pytest.raises(OSError, match="no process for a party's students"):
+        asked([LIKELIEST])
+
+
+@linux
+@pytest.mark.parametrize("fork", [True, False])
+def test_this_processs_memory_stays_hidden_until_a_student_that_does_not_end_is_ended(monkeypatch, fork):
+    hidden, killpg, kill = [], os.killpg, child_process.subprocess.Popen.kill
+
+    def note(*_):
+        hidden.append(walls.call("prctl", walls.PR_GET_DUMPABLE, 0, 0, 0, 0) == 0)
+
+    monkeypatch.setattr(forks.os, "killpg", lambda *arguments: note() or killpg(*arguments))
+    if not fork:
+        monkeypatch.setattr(child_process.subprocess.Popen, "kill", lambda child: note() or kill(child))
+    with Sandbox(ROWS, fork=fork) as shared:
+        shared.ask(question(endless(), limits=Limits(wall_seconds=0.3)))
+        assert hidden == [True]
+
+
+def test_a_process_that_ends_by_a_signal_without_a_name_is_only_a_reason():
+    ours, theirs = os.pipe()
+    os.close(theirs)
+    with os.fdopen(ours, "rb", buffering=0) as answers:
+        process = SimpleNamespace(stdout=answers, wait=lambda timeout: -40)
+        with (
+            closing(child_process.ChildReader(process, LIMITS)) as reader,
+            pytest.raises(child_process.ChildEnd, match=r"crashed the process that ran it \(signal 40\)"),
+        ):
+            reader.line()
 
 
 @linux
@@ -135,17 +218,10 @@ def test_behind_a_fork_stand_the_same_walls(monkeypatch):
 
 
 @linux
-def test_nothing_is_left_of_the_processes(monkeypatch):
-    children, popen = [], child_process.subprocess.Popen
-
-    def noted(*arguments, **options):
-        children.append(popen(*arguments, **options))
-        return children[-1]
-
-    monkeypatch.setattr(child_process.subprocess, "Popen", noted)
+def test_nothing_is_left_of_the_processes(started):
     open_before = len(os.listdir("/proc/self/fd"))
     asked([LIKELIEST], [endless()], limits=Limits(wall_seconds=0.5))
-    assert [each.returncode for each in children] == [-9]
+    assert [each.returncode for each in started] == [-9]
     assert len(os.listdir("/proc/self/fd")) == open_before
 
 

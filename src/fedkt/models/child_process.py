@@ -110,7 +110,8 @@ def _package_folder(package: str) -> str:
 
 def plain_text(reason: object) -> str:
     """What a child says, in printable letters and not too many of them."""
-    return "".join(each if each.isprintable() else " " for each in str(reason)[:400])
+    words = reason if isinstance(reason, str) else "it gave no reason in words."
+    return "".join(each if each.isprintable() else " " for each in words[:400])
 
 
 class Process(Protocol):
@@ -161,11 +162,13 @@ class ChildReader:
             if len(self._buffer) > LINE_BYTES:
                 raise ChildEnd("the child did not keep to its protocol.")
             self._more()
+        if end > LINE_BYTES:
+            raise ChildEnd("the child did not keep to its protocol.")
         raw = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         try:
             head = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             head = None
         if not isinstance(head, dict):
             raise ChildEnd("the child did not keep to its protocol.")
@@ -200,5 +203,7 @@ class ChildReader:
             most = self._bounds.party_cpu_seconds
             return f"it and those before it used more than {most} seconds of CPU time, or the system ended it."
         if code < 0:
-            return f"it crashed the process that ran it (signal {signal.Signals(-code).name})."
+            # Not all signals have a name.
+            name = next((each.name for each in signal.Signals if each == -code), -code)
+            return f"it crashed the process that ran it (signal {name})."
         return f"the process that ran it ended with code {code}."

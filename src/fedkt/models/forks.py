@@ -50,7 +50,11 @@ class Fork:
                 raise ChildEnd(NO_START) from reason
             if not message:
                 raise ChildEnd(NO_START)
-            self._code = int(json.loads(message)["code"])
+            said = json.loads(message)
+            if "errno" in said:
+                # This machine's want of processes or memory is no party's fault, and must drop nobody from a vote.
+                raise OSError(said["errno"], f"no process for a party's students: {os.strerror(said['errno'])}")
+            self._code = int(said["code"])
         return self._code
 
     @property
@@ -86,6 +90,11 @@ class ForkingProcess:
             os.close(theirs)
         return Fork(self._channel, answers)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it has not ended, for want of memory say."""
+        return self._child.poll() is None
+
     def close(self) -> None:
         """End it, and its fork where there is one."""
         if self._child.poll() is None:
@@ -109,17 +118,18 @@ class ForkingProcesses:
         """A process that answers one request, and is gone at the end."""
         process = self._take()
         fork = None
-        try:
-            with memory_hidden():
+        # Until the end of a fork that does not end by itself.
+        with memory_hidden():
+            try:
                 fork = process.fork(request, models)
                 yield fork
                 # It has answered; one that was stopped is given no time.
                 with suppress(ChildEnd, subprocess.TimeoutExpired):
                     fork.wait(END_SECONDS)
-        finally:
-            if fork is not None and fork.stdout is not None:
-                fork.stdout.close()
-            self._give_back(process, good=fork is not None and fork.has_ended)
+            finally:
+                if fork is not None and fork.stdout is not None:
+                    fork.stdout.close()
+                self._give_back(process, good=fork is not None and fork.has_ended)
 
     def close(self) -> None:
         """End them all, also those that are at work."""
@@ -131,8 +141,13 @@ class ForkingProcesses:
 
     def _take(self) -> ForkingProcess:
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                process = self._idle.pop()
+                if process.is_there:
+                    return process
+                # It had no party's models: the next party is not to suffer from its end.
+                self._every.discard(process)
+                process.close()
         process = ForkingProcess(self._setting)
         with self._lock:
             if not self._closed:
@@ -146,6 +161,9 @@ class ForkingProcesses:
         with self._lock:
             if good:
                 self._idle.append(process)
+                return
+            if process not in self._every:
+                # Whoever closes all of them ends it.
                 return
             self._every.discard(process)
         process.close()

@@ -157,7 +157,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             with self._forking.fork(question.request, models) as fork:
                 yield fork
             return
-        with child_process([each for each in (self._rows, models) if isinstance(each, int)]) as child, memory_hidden():
+        descriptors = [each for each in (self._rows, models) if isinstance(each, int)]
+        with memory_hidden(), child_process(descriptors) as child:
             send_request(child, {**self._setting, **question.request, "models": models})
             yield child
 

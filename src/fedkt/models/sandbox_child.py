@@ -119,7 +119,11 @@ def fork_for_each(descriptor: int, rows: NDArray[np.float32], walls: ModuleType)
         if not message:
             return
         models, replies = descriptors
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError as reason:
+            process = -1
+            said = {"errno": reason.errno}
         if process == 0:
             code = 1
             try:
@@ -132,8 +136,10 @@ def fork_for_each(descriptor: int, rows: NDArray[np.float32], walls: ModuleType)
                 os._exit(code)
         os.close(models)
         os.close(replies)
-        _, status = os.waitpid(process, 0)
-        channel.send(json.dumps({"code": os.waitstatus_to_exitcode(status)}).encode())
+        if process > 0:
+            _, status = os.waitpid(process, 0)
+            said = {"code": os.waitstatus_to_exitcode(status)}
+        channel.send(json.dumps(said).encode())
 
 
 def serve(request: dict[str, Any], rows: NDArray[np.float32], walls: Any, descriptor: int) -> None:

@@ -152,8 +152,8 @@ def _answers(graph: bytes, rows: NDArray[np.float32], width: int) -> Iterator[by
             "cpu": bounds.cpu_seconds,
             "budget": bounds.party_cpu_seconds,
         }
-        child = resources.enter_context(child_process([each for each in where if isinstance(each, int)]))
         resources.enter_context(memory_hidden())
+        child = resources.enter_context(child_process([each for each in where if isinstance(each, int)]))
         try:
             reader = resources.enter_context(closing(ChildReader(child, bounds)))
             send_request(child, request)

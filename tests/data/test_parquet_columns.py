@@ -5,6 +5,7 @@ import decimal
 import io
 import json
 import struct
+import tracemalloc
 from contextlib import contextmanager
 
 import numpy as np
@@ -142,12 +143,16 @@ def frame(content) -> bytes:
 
 TWO_ROWS = struct.pack("<I", 2)
 CODES = struct.pack("<2H", 0, 1)
+END = struct.pack("<I", 0)
+REFUSED = struct.pack("<I", parquet_child.REFUSED)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
         pytest.param(frame({"names": ["t"], "kinds": "-", "rows": 2}), id="a column that was asked for is not sent"),
+        pytest.param(REFUSED * 5_000, id="a reason why there is no reason, and so on"),
+        pytest.param(REFUSED + frame({"reason": ["a"]}), id="a reason that is no text"),
         *(
             pytest.param(frame({"names": ["t"], "kinds": "t", "rows": 2}) + TWO_ROWS + rest, id=name)
             for name, rest in {
@@ -159,6 +164,8 @@ CODES = struct.pack("<2H", 0, 1)
                 "no texts at all": frame({}) + CODES,
                 "codes that stop": frame({"new": ["a", "b"]}) + CODES[:3],
                 "more texts than are kept": frame({"new": ["a"] * (parquet.KEPT + 1)}) + CODES,
+                "more texts than rows": frame({"own": ["a", "b", "c"]}) + CODES + END,
+                "half a character": frame({"new": ["a", "\ud800"]}) + CODES + END,
             }.items()
         ),
     ],
@@ -167,8 +174,30 @@ def test_a_child_that_does_not_keep_to_its_protocol_is_refused(tmp_path, monkeyp
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     (tmp_path / "child.py").write_text(f"import sys; sys.stdout.buffer.write({answer!r})")
     monkeypatch.setattr(parquet, "CHILD", tmp_path / "child.py")
-    with pytest.raises(DataError, match=r"a\.parquet cannot be read"):
+    with pytest.raises(DataError, match=r"a\.parquet (cannot be|is not) read"):
         parquet.read_parquet(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("content", [b"[],", b'"ab",', b'"ab", '], ids=["lists", "texts", "texts as they are written"])
+def test_many_small_objects_in_a_large_answer_are_never_made(tmp_path, content):
+    """Four million bytes of them would be more than 50 million in memory, and an answer may have 16 times as many."""
+    answer = b'{"own": [' + content * (4_000_000 // len(content)) + content.rstrip(b", ") + b"]}"
+    stream = parquet._Answers(io.BytesIO(struct.pack("<I", len(answer)) + answer), None, tmp_path / "a.parquet")
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="did not keep to its protocol"):
+            stream.texts(2)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_texts_that_look_like_the_protocol_are_read_as_they_are(tmp_path):
+    texts = ['", "', '", ', ', "', "\\", '\\", ', "\n", "🚑", "a\0b", ""]
+    columns = {f"t{place}": [text + "1", text * 2, text * 3, text] for place, text in enumerate(texts)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    table = read_table(tmp_path / "a.parquet")
+    assert {name: table.columns[name].tolist() for name in columns} == columns
 
 
 def test_a_long_text_that_all_rows_name_is_there_once_also_where_it_is_not_kept(tmp_path):

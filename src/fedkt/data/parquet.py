@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -18,15 +19,15 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedkt.data.bounds import GROWTH, check_growth
+from fedkt.data.bounds import GROWTH, MAX_LINE, check_growth
 from fedkt.data.columns import MAX_COLUMNS, Table, Values, check_names, check_size
 from fedkt.data.parquet_child import REFUSED
-from fedkt.data.texts import KEPT, Block, Texts, Unread, pack
+from fedkt.data.texts import KEPT, Block, Texts, Unread, are_whole, pack
 from fedkt.errors import DataError
 from fedkt.system.walls import memory_hidden
 
@@ -38,7 +39,9 @@ SECONDS, BYTES_PER_SECOND = 120, 500_000
 PATIENCE = 10
 """Seconds by the clock for a second of CPU time."""
 FRAME = 64 * 2**20
-"""Bytes of texts of one column in one batch, and of a file's column names."""
+"""Bytes of texts of one column in one batch."""
+TEXT_LIST = re.compile(rb'\{"(?:new|own)": \[(?:"(?:[^"\\]++|\\.)*+"(?:, (?=")|(?=\])))*+\]\}')
+"""How the child writes texts. Anything else could be many small objects, of which a few bytes make 64 in memory."""
 TEXT_BYTES = 64
 """What a text takes in memory beside its characters."""
 LONGEST_REQUEST = 30_000
@@ -52,8 +55,6 @@ ENVIRONMENT = {
     "NUMEXPR_MAX_THREADS": "1",
     "LC_ALL": "C.UTF-8",
 }
-
-Json = TypeVar("Json")
 
 
 def read_parquet(path: Path, label: str | None = None, wanted: Collection[str] = ()) -> Table:
@@ -139,7 +140,7 @@ class _Coded:
 
     def take_rows(self, stream: _Answers, start: int, rows: int, room: Room) -> None:
         """The next rows, as the child sends them."""
-        texts, is_new = stream.texts()
+        texts, is_new = stream.texts(rows)
         room.add(sum(TEXT_BYTES + len(each) for each in texts))
         if is_new:
             if len(self._kept) + len(texts) > KEPT:
@@ -236,33 +237,39 @@ class _Answers:
         got = 0
         while got < len(view) and (more := self._stream.readinto(view[got:])):  # type: ignore[attr-defined]
             got += more
-        if got < len(view):
-            self.take(len(view) - got)
+        self.take(len(view) - got)
 
     def number(self) -> int:
         """A number of 32 bits; an error where the child sends words instead of it."""
-        number = int(struct.unpack("<I", self.take(4))[0])
+        number = self._bits()
         if number != REFUSED:
             return number
-        reason = str(self.read_json(dict).get("reason", "cannot be read."))[:400]
-        raise DataError(f"{self._path} {''.join(each if each.isprintable() else ' ' for each in reason)}")
+        reason = self._parsed(self._frame(self._bits(), MAX_LINE)).get("reason")
+        if not isinstance(reason, str):
+            raise self.broken()
+        raise DataError(f"{self._path} {''.join(each if each.isprintable() else ' ' for each in reason[:400])}")
 
-    def read_json(self, kind: type[Json]) -> Json:
-        """What the next bytes of JSON say, which is of this kind."""
-        size = self.number()
-        if size > FRAME:
+    def _bits(self) -> int:
+        return int(struct.unpack("<I", self.take(4))[0])
+
+    def _frame(self, size: int, most: int) -> bytes:
+        if size > most:
             raise DataError(f"{self._path} is not read: names or texts of {size:,} bytes in a few rows are too much.")
+        return self.take(size)
+
+    def _parsed(self, raw: bytes) -> dict[str, Any]:
+        """What JSON says, which is an object."""
         try:
-            content = json.loads(self.take(size))
+            content = json.loads(raw.decode("utf-8"))
         except (ValueError, RecursionError):
             content = None
-        if not isinstance(content, kind):
+        if not isinstance(content, dict):
             raise self.broken()
         return content
 
     def head(self) -> tuple[list[str], str, int]:
         """The names of the columns, for each whether it holds numbers (n) or texts (t), and the number of rows."""
-        content = self.read_json(dict)
+        content = self._parsed(self._frame(self.number(), MAX_LINE))
         names, kinds, rows = content.get("names"), content.get("kinds"), content.get("rows")
         if not (
             isinstance(names, list)
@@ -276,14 +283,14 @@ class _Answers:
             raise self.broken()
         return names, kinds, rows
 
-    def texts(self) -> tuple[list[str], bool]:
-        """Texts of a batch, and whether they are added to those of earlier ones."""
-        content = self.read_json(dict)
-        name = next(iter(content), "")
-        texts = content.get(name)
-        if len(content) != 1 or name not in ("new", "own") or not isinstance(texts, list):
+    def texts(self, rows: int) -> tuple[list[str], bool]:
+        """Texts of a batch of so many rows, and whether they are added to those of earlier ones."""
+        raw = self._frame(self._bits(), FRAME)
+        # How many they are is told before any is made: this stands between two, and in one at its end at most.
+        if rows > KEPT or raw.count(b'", "') >= 2 * rows or not TEXT_LIST.fullmatch(raw):
             raise self.broken()
-        if not all(isinstance(each, str) for each in texts):
+        ((name, texts),) = self._parsed(raw).items()
+        if len(texts) > rows or not are_whole(texts):
             raise self.broken()
         return texts, name == "new"
 

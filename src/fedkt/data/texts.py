@@ -52,6 +52,15 @@ def pack(texts: TextList) -> Block:
     return Block(len(texts), texts if joint.count(SEPARATOR) >= len(texts) else joint)
 
 
+def are_whole(texts: TextList) -> bool:
+    """Whether no text has a half of a character, which can be neither printed nor written."""
+    try:
+        SEPARATOR.join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Texts:
     """A column of texts; like an array it gives the text of a row, those of some rows, or all as a list."""
 

@@ -234,3 +234,23 @@ def test_a_full_disk_costs_the_cache_and_not_the_run(tmp_path, monkeypatch):
     outcome = play(FedKT(FOREST), Cache(tmp_path))
     assert np.array_equal(outcome.final.models[0].predict_proba(TEST, 2), plain)
     assert "could not be kept: No space left on device" in outcome.parties["p0"].notes[0]
+
+
+def test_a_folder_in_which_nothing_can_be_made_costs_the_cache_and_not_the_run(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    plain = play(FedKT(FOREST)).final.models[0].predict_proba(TEST, 2)
+    outcome = play(FedKT(FOREST), Cache(tmp_path / "file" / "new"))
+    assert np.array_equal(outcome.final.models[0].predict_proba(TEST, 2), plain)
+    assert any("could not be kept" in note for note in outcome.parties["p0"].notes)
+
+
+def test_networks_on_another_device_have_other_keys(monkeypatch):
+    pytest.importorskip("torch")
+    from fedkt.models.neural import device
+    from fedkt.models.neural.classifier import NeuralClassifier
+
+    networks, trees = lesson(FedKT(NeuralClassifier("mlp", epochs=1))), LESSONS["as it is"]
+    before = key_of(networks), key_of(trees)
+    monkeypatch.setattr(device, "device_of", lambda name: "cuda:0")
+    assert key_of(networks) != before[0]
+    assert key_of(trees) == before[1]

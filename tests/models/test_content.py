@@ -100,8 +100,19 @@ class Own(LogisticRegression):
         np.array([object()]),
         np.random.default_rng(0),
         {"a": {1, 2}},
+        np.ma.masked_array([1.0, 2.0], [True, False]),
     ],
-    ids=["function", "class", "own class", "function inside", "object", "array of objects", "generator", "set inside"],
+    ids=[
+        "function",
+        "class",
+        "own class",
+        "function inside",
+        "object",
+        "array of objects",
+        "generator",
+        "set inside",
+        "mask",
+    ],
 )
 def test_what_cannot_be_described_has_no_digest(value):
     with pytest.raises(Undescribed):

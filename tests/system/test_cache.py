@@ -96,3 +96,22 @@ def test_clearing_removes_what_the_cache_has_put_there_and_nothing_else(tmp_path
     (cache.folder / "letter.txt").unlink()
     cache.clear()
     assert not cache.folder.exists()
+
+
+def test_a_folder_that_others_made_meanwhile_is_not_believed(tmp_path):
+    cache = Cache(tmp_path / "new")
+    assert not cache.fault()
+    Cache(tmp_path / "made").write(ONE, b"what nobody said")
+    (tmp_path / "made").rename(cache.folder)
+    cache.folder.chmod(0o777)
+    with pytest.raises(DamagedEntry, match="Others can write"):
+        cache.read(ONE)
+    with pytest.raises(OSError, match="Others can write"):
+        cache.write(ONE, b"what was said")
+
+
+def test_where_no_lock_can_be_had_an_entry_is_made_all_the_same(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    with Cache(tmp_path / "file" / "new").sole_maker(ONE):
+        made = True
+    assert made

@@ -100,24 +100,30 @@ def learn_together(
     """What came of these lessons: recalled, or learned and kept."""
     cache = lessons[0].party.cache
     assert cache is not None
-    lessons, damage = with_own_diaries(lessons), ""
+    lessons = with_own_diaries(lessons)
     try:
         key = key_of(lessons, soft=soft)
     except Undescribed:
         return learn(lessons, jobs=jobs, progress=progress)
-    try:
-        found = recall_together(cache, key)
-    except DamagedEntry as reason:
-        found, damage = None, f"Finished students were kept, but damaged ({reason}), and are trained again."
+    found, damage = recall_sound(cache, key)
     if found is None:
         with cache.sole_maker(key):
-            # Another process may have made it meanwhile.
-            found = (None if damage else recall_together(cache, key)) or keep(
-                cache, key, lessons, learn(lessons, jobs=jobs, progress=progress), soft=soft
-            )
+            if not damage:
+                # Another process may have made it meanwhile.
+                found, damage = recall_sound(cache, key)
+            if found is None:
+                found = keep(cache, key, lessons, learn(lessons, jobs=jobs, progress=progress), soft=soft)
     if damage:
         found.diaries[0].say(damage)
     return found
+
+
+def recall_sound(cache: Cache, key: str) -> tuple[Learned | None, str]:
+    """What lies in the cache under this key, None where nothing does; and what is wrong with an entry."""
+    try:
+        return recall_together(cache, key), ""
+    except DamagedEntry as reason:
+        return None, f"Finished students were kept, but damaged ({reason}), and are trained again."
 
 
 def learn(lessons: Sequence[Lesson], *, jobs: int, progress: Progress | None) -> Learned:
@@ -132,7 +138,17 @@ def key_of(lessons: Sequence[Lesson], *, soft: bool) -> str:
     """The digest of all that students of these lessons follow from; nothing of what a server does later."""
     digests: dict[int, str] = {}
     asked = [asks(each, soft=soft) for each in lessons]
-    return content_digest(FORMAT, made_by(), asked, [content_of(each, digests) for each in lessons])
+    contents = [content_of(each, digests) for each in lessons]
+    return content_digest(FORMAT, made_by(), devices(lessons), asked, contents)
+
+
+def devices(lessons: Sequence[Lesson]) -> list[str]:
+    """Where networks are trained that name no device, or `auto`: on another one they end with other last digits."""
+    if not any(is_neural(each.roles.teacher) or is_neural(each.roles.student) for each in lessons):
+        return []
+    from fedkt.models.neural.device import device_of
+
+    return [str(device_of(name)) for name in (None, "auto")]
 
 
 def asks(lesson: Lesson, *, soft: bool) -> dict[str, bool]:

@@ -53,6 +53,8 @@ def _tokens(value: Any) -> Iterable[Any]:
         for name in sorted(value, key=content_digest):
             yield from _tokens(name)
             yield from _tokens(value[name])
+    elif isinstance(value, np.ma.MaskedArray):
+        raise Undescribed("an array with a mask")
     elif isinstance(value, np.ndarray | np.generic):
         yield from _array_tokens(np.asarray(value))
     elif hasattr(value, "tocsr"):

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +52,7 @@ class Cache:
         """What lies under this key, None where nothing does; it counts as used."""
         path = self._path(key)
         try:
+            self._check_owner()
             stored = read_at_most(path, self.most_bytes, follow=False)
         except FileNotFoundError:
             return None
@@ -77,9 +78,14 @@ class Cache:
 
     @contextmanager
     def sole_maker(self, key: str) -> Iterator[None]:
-        """Nobody else makes this entry inside the block; whoever comes later waits, and finds it."""
-        self._make_folder()
-        with once_free(self.folder / f"{key}.lock"):
+        """Nobody else makes this entry inside the block; whoever comes later waits, and finds it.
+
+        Where no lock can be had, on a full disk say, no entry can be kept either, and nobody waits.
+        """
+        with ExitStack() as held:
+            with suppress(OSError):
+                self._make_folder()
+                held.enter_context(once_free(self.folder / f"{key}.lock"))
             yield
 
     def clear(self) -> None:
@@ -97,6 +103,12 @@ class Cache:
 
     def _make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_owner()
+
+    def _check_owner(self) -> None:
+        """Look again: where there was no folder somebody else may have made one."""
+        if fault := self.fault():
+            raise PermissionError(fault)
 
     def _make_room(self) -> None:
         with if_free(self.folder / SWEEP) as ours:

@@ -163,6 +163,20 @@ def test_a_worker_with_other_versions_is_refused(dask_text, monkeypatch):
         pass
 
 
+@pytest.mark.parametrize("address", ["foo", ":", "http:", "tcp://[::1", "inproc://x", "tcp://a b:1"])
+def test_what_is_no_address_of_a_scheduler_is_refused_before_it_is_tried(address):
+    pytest.importorskip("distributed", reason="needs fedkt[cluster]")
+    with pytest.raises(ConfigurationError, match="has no address of a scheduler"), on_backend(f"dask={address}", None):
+        pass
+
+
+def test_what_is_no_address_of_a_head_node_is_an_error_in_words():
+    pytest.importorskip("ray", reason="needs fedkt[cluster]")
+    words = r"No Ray cluster could be joined at a\.\.b:1"
+    with pytest.raises(WorkerError, match=words), on_backend("ray=a..b:1", None):
+        pass
+
+
 def test_a_head_node_that_does_not_answer_is_an_error_in_words():
     pytest.importorskip("ray", reason="needs fedkt[cluster]")
     words = r"No Ray cluster could be joined at 127\.0\.0\.1:9.*ray start --head"

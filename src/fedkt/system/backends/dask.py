@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
@@ -11,6 +12,8 @@ from fedkt.errors import ConfigurationError, WorkerError
 from fedkt.system.backends.backend import INSTALL, Backend, Numbered, Queue, Results, Work, block_results
 from fedkt.system.versions import check_same, versions
 
+ADDRESS = re.compile(r"inproc://[^\s/]+/\d+/\d+|([a-z]+://)?(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}")
+"""HOST:PORT, after a protocol or none; or a scheduler inside this process."""
 SECONDS = 10
 """How long a scheduler may take to answer, and its first worker to come."""
 
@@ -38,9 +41,14 @@ class Dask(Backend):
             if not address:
                 local = LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50)
                 address = stack.enter_context(local).scheduler_address
+            elif not ADDRESS.fullmatch(address):
+                # The client would try it for half a minute, and end with a traceback.
+                raise ConfigurationError(
+                    f"--backend dask={address} has no address of a scheduler. It is like dask=tcp://HOST:8786."
+                )
             try:
                 client = stack.enter_context(Client(address, timeout=SECONDS, set_as_default=False))
-            except (OSError, ValueError) as reason:
+            except (OSError, TypeError, ValueError) as reason:
                 raise WorkerError(
                     f"No Dask scheduler answers at {address}: {reason}. Start one with `dask scheduler`, workers with "
                     "`dask worker ADDRESS --nthreads 1`, and give --backend dask=ADDRESS."

@@ -105,7 +105,7 @@ def _check_answers(address: str) -> None:
         return
     try:
         socket.create_connection((host, int(port)), timeout=SECONDS).close()
-    except OSError as reason:
+    except (OSError, ValueError, OverflowError) as reason:
         raise WorkerError(_no_answer(address, reason)) from reason
 
 

@@ -102,6 +102,7 @@ class Auto(Algorithm):
     ) -> list[Bundle]:
         """The same for all parties at once."""
         self.check()
+        self.moments.forget_map()
         aside = [rows_aside(party) for party in parties]
         trials = [without(party, rows) for party, rows in zip(parties, aside, strict=True) if len(rows)]
         sent = self.expert.party_steps([*parties, *trials], broadcast, jobs=jobs, progress=progress)

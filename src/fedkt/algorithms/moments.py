@@ -145,12 +145,16 @@ class Moments(Algorithm):
     # The party's half.
 
     def feature_map(self, side: Side) -> Features:
-        """φ, as agreed, or as the public rows have it; of the same rows it is made once."""
+        """φ, as agreed, or as the public rows have it; of the same rows it is made once a run."""
         if self.features is not None:
             return self.features
         if self._made is None or self._made[0] is not side.public:
             self._made = side.public, self.map_of(side.public, side.image)
         return self._made[1]
+
+    def forget_map(self) -> None:
+        """The next map is made anew: a run begins, and rows or level may be others in the same place."""
+        self._made = None
 
     def map_of(self, public: Any, image: Image | None) -> FeatureMap:
         """φ, made of the public rows."""
@@ -181,6 +185,7 @@ class Moments(Algorithm):
     ) -> list[Bundle]:
         """The sums of every party's rows."""
         self.check()
+        self.forget_map()
         if self.copies:
             check_copies(self.final, parties[0])
         done, sent = progress_counter(progress, len(parties)), []

@@ -1,5 +1,7 @@
 """Feature maps: the same for everybody, in numpy and as a graph, and no row weighs more than it may."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from onnx import ModelProto
@@ -140,6 +142,18 @@ def test_every_part_of_a_picture_is_a_mean_of_its_places():
 def test_rows_in_which_nothing_varies_are_refused_in_words():
     with pytest.raises(DataError, match="Every column of the public rows is constant"):
         table_map(np.ones((20, 3)), seed=1)
+
+
+@pytest.mark.parametrize("rows", [GREY[:1], np.repeat(GREY[:1], 3, axis=0)], ids=["one", "all the same"])
+@pytest.mark.parametrize(
+    "make_map",
+    [partial(image_map, private=False), partial(image_map, private=True), partial(whitened_map, width=3)],
+    ids=["L0", "L2", "L1"],
+)
+def test_pictures_that_do_not_differ_are_refused_in_words(make_map, rows):
+    """Their patches differ, so filters can be made, but no direction tells one picture from another."""
+    with pytest.raises(DataError, match="No public row differs from another"):
+        make_map(rows, (8, 8, 1), seed=1)
 
 
 def test_a_head_travels_with_its_probabilities_and_answers_in_the_agreed_classes(features_and_rows):

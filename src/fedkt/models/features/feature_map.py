@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedkt.errors import DataError
 from fedkt.models.base import count_rows
 from fedkt.models.exchange import float_rows
 from fedkt.models.graphs import initialisers
@@ -27,6 +28,8 @@ BLOCK_ROWS = 1_024
 """Rows mapped at once: the patches of so many images still fit into memory."""
 ROUNDING = 2.0**-20
 """By so much features stay under 1 in length, so that no rounding lifts them above it."""
+ALIKE = 1e-6
+"""Public rows that differ by a smaller part of the largest number differ by rounding only."""
 LARGEST_ROW = 2.0**0.5
 """The length of φ is never above it: a constant 1 beside numbers of length 1 at most."""
 
@@ -201,7 +204,10 @@ def turn_of(numbers: Table, width: int, power: float) -> Turn:
     others.
     """
     centre = numbers.mean(axis=0)
-    variances, vectors = main_directions(np.asarray(numbers - centre), width)
+    away = np.asarray(numbers - centre)
+    if np.abs(away).max() <= ALIKE * np.abs(numbers).max():
+        raise DataError("No public row differs from another, so no features can be found in them.")
+    variances, vectors = main_directions(away, width)
     # A direction and its opposite are the same to an eigenvalue; the same one is taken everywhere.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(variances))])
     return Turn(centre, (vectors * signs / variances**power).astype(numbers.dtype))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from fedkt.models.forests.growth import add_shares
+from fedkt.models.forests.walks import add_shares
 
 DENSE_BYTES = 2**25
 """So much of a sparse table is made dense at once, to be asked about."""

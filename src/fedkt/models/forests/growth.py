@@ -1,4 +1,7 @@
-"""Trees grown on bins, as scikit-learn grows them, and what trees answer. Compiled by numba; kept on disk.
+"""Trees grown on bins, as scikit-learn grows them. Compiled by numba; kept on disk.
+
+All of it stands in one file: kept machine code is made anew when the file of the outermost function changes, not when
+that of one inside it does.
 
 Class counts of a row are whole numbers, so several of them share a word of 64 bits, and one addition adds up all of
 them. The last count of a row is that of its samples: a row that is drawn as two classes is two samples.
@@ -40,8 +43,6 @@ STEP, FIRST, SECOND = U(0x9E3779B97F4A7C15), U(0xBF58476D1CE4E5B9), U(0x94D049BB
 """Of the generator SplitMix64 (Steele, Lea and Flood 2014): a tree has one of its own."""
 HALF = U(32)
 LOW_HALF = U(0xFFFFFFFF)
-WALKERS = 64
-"""Rows that walk down a tree side by side."""
 DEEP = 64
 """Down to this depth a node knows which columns were constant above it."""
 
@@ -307,35 +308,3 @@ def grow_tree(
         todo[waiting], todo[waiting + 1] = (middle, b, used + 1, depth + 1), (a, middle, used, depth + 1)
         waiting, used = waiting + 2, used + 2
     return used, deepest
-
-
-@compiled
-def add_shares(X: Table, roots: Table, depth: int, nodes: tuple[Table, ...], shares: Table, gaps: bool) -> None:
-    """Add what each tree says of each row of X (float32) to `shares`, tree by tree.
-
-    Some rows walk side by side, level by level: a processor waits for none of them. Who is at a leaf stays there.
-    """
-    feature, threshold, left, missing_left, value = nodes
-    at = np.empty(WALKERS, np.int32)
-    # Column by column, each row's value next to its neighbour's.
-    block = np.zeros(X.shape[1] * WALKERS, np.float32)
-    for first in range(0, len(X), WALKERS):
-        here = min(WALKERS, len(X) - first)
-        for j in range(X.shape[1]):
-            for r in range(here):
-                block[j * WALKERS + r] = X[first + r, j]
-        for root in roots:
-            for r in range(WALKERS):
-                at[r] = root
-            for _ in range(depth):
-                for r in range(WALKERS):
-                    node = np.uint32(at[r])
-                    x = block[np.uint32(feature[node]) * np.uint32(WALKERS) + np.uint32(r)]
-                    right = x > threshold[node]
-                    if gaps:
-                        # Of a missing value no comparison holds.
-                        right |= (x != x) & (not missing_left[node])
-                    at[r] = left[node] + right
-            for r in range(here):
-                for c in range(shares.shape[1]):
-                    shares[first + r, c] += value[at[r], c]

@@ -20,7 +20,7 @@ from cluster_work import die_once, nested, refuse, total
 from command_line import fedkt
 from fedkt import FedKT, FedKTClassifier, Party, Server, simulate
 from fedkt.errors import ConfigurationError, DataError, WorkerError
-from fedkt.system.backends import dask, joblibs_backend, on_backend
+from fedkt.system.backends import dask, joblibs_backend, on_backend, ray
 from fedkt.system.parallel import in_parallel
 
 X, Y = load_digits(return_X_y=True)
@@ -155,12 +155,25 @@ def test_a_scheduler_that_does_not_answer_or_has_no_workers_is_an_error_in_words
         pass
 
 
+@pytest.mark.parametrize("address", ["head", "tpc://head:8786"])
+def test_of_an_address_that_is_none_no_client_is_made(address, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs fedkt[cluster]")
+    monkeypatch.setattr(distributed, "Client", None)
+    with pytest.raises(WorkerError, match=f"No Dask scheduler answers at {address}: "), on_backend(f"dask={address}", None):
+        pass
+
+
 def test_a_worker_with_other_versions_is_refused(dask_text, monkeypatch):
     import fedkt
 
     monkeypatch.setattr(fedkt, "__version__", "9.9")
     with pytest.raises(WorkerError, match=r"has fedkt .*, and here is 9\.9"), on_backend(dask_text, None):
         pass
+
+
+def test_words_of_ray_that_end_in_a_full_stop_get_no_second_one():
+    words = ray._no_answer("auto", ConnectionError("Could not find any running Ray instance."))
+    assert "at auto: Could not find any running Ray instance. Start one with" in words
 
 
 def test_a_head_node_that_does_not_answer_is_an_error_in_words():

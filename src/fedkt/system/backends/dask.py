@@ -32,6 +32,7 @@ class Dask(Backend):
         """The cluster at this address; where that is empty, workers of this machine, one a core or `jobs`."""
         try:
             from distributed import Client, LocalCluster
+            from distributed.comm import resolve_address
         except ImportError as reason:
             raise ConfigurationError(f"The backend dask needs distributed ({reason}). {INSTALL}") from reason
         with ExitStack() as stack:
@@ -39,6 +40,8 @@ class Dask(Backend):
                 local = LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50)
                 address = stack.enter_context(local).scheduler_address
             try:
+                # A client of no address at all would wait for itself when it is let go, and end in a traceback.
+                resolve_address(address)
                 client = stack.enter_context(Client(address, timeout=SECONDS, set_as_default=False))
             except (OSError, ValueError) as reason:
                 raise WorkerError(

@@ -32,7 +32,7 @@ class Dask(Backend):
         """The cluster at this address; where that is empty, workers of this machine, one a core or `jobs`."""
         try:
             from distributed import Client, LocalCluster
-            from distributed.comm import resolve_address
+            from distributed.comm.addressing import resolve_address
         except ImportError as reason:
             raise ConfigurationError(f"The backend dask needs distributed ({reason}). {INSTALL}") from reason
         with ExitStack() as stack:

@@ -84,6 +84,13 @@ def test_no_help_and_no_completion_shows_a_place_that_nobody_filled(name, comman
         assert "{" not in (each.help or "")
 
 
+def test_paragraphs_of_help_break_where_the_terminal_ends_and_not_where_the_source_does(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = fedkt("bench", "--help").stdout
+    assert "of its own and on one thread. CPU seconds count: the clock also measures what" in shown
+    assert [line.strip() for line in shown.splitlines()].count("fedkt bench digits") == 1
+
+
 @pytest.mark.parametrize("verb", [("simulate",), ("compare",), ("plan", "new")])
 def test_help_comes_in_panels_and_without_the_flags_of_before(verb):
     shown = fedkt(*verb, "--help").stdout

@@ -143,7 +143,7 @@ def test_a_term_is_a_word_and_no_pattern():
 @pytest.mark.parametrize(
     ("texts", "options", "error", "words"),
     [
-        (["!!!", "…"], {"text": ["letter"]}, DataError, "no word in the public rows"),
+        (["!!!", "…"], {"text": ["letter"]}, DataError, "no word in the public rows.*--ignore letter"),
         (["", ""], {"text": ["letter"]}, DataError, "no value in the public rows"),
         (LETTERS, {"text": ["lettre"]}, DataError, "no column 'lettre'"),
         (LETTERS, {"text": ["letter"], "categorical": ["letter"]}, ConfigurationError, "Choose one"),

@@ -124,10 +124,18 @@ def test_only_the_columns_that_are_wanted_are_read_and_the_others_are_named(tmp_
     assert read_table(tmp_path / "a.parquet", wanted=["missing"]).n_rows == 2
 
 
-def test_lists_are_refused_also_in_a_column_that_nobody_wants(tmp_path):
-    pq.write_table(pa.table({"a": [1.0], "l": [[1, 2]]}), tmp_path / "a.parquet")
+def test_lists_and_structures_are_refused_only_where_they_are_wanted(tmp_path):
+    long = ["x" * 100_000] * 300
+    nested = {"l": [[1, 2]] * 300, "s": [{"b": "x", "c": [1.5]}] * 300}
+    table = {"s.b": ["y"] * 300, **nested, "a": [1.0] * 300, "t": long}
+    pq.write_table(pa.table(table), tmp_path / "a.parquet", use_dictionary=False)
+    found = read_table(tmp_path / "a.parquet", wanted=["a", "t", "s.b"])
+    assert found.columns["a"].tolist() == [1.0] * 300
+    assert (found.columns["t"].tolist(), found.columns["s.b"].tolist()) == (long, ["y"] * 300)
     with pytest.raises(DataError, match="lists or structures in column 'l'"):
-        read_table(tmp_path / "a.parquet", wanted=["a"])
+        read_table(tmp_path / "a.parquet", wanted=["a", "l"])
+    with pytest.raises(DataError, match="lists or structures in column 's'"):
+        read_table(tmp_path / "a.parquet", wanted=["s"])
 
 
 def test_names_too_long_for_a_command_line_are_asked_about_by_reading_all(tmp_path):

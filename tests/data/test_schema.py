@@ -242,7 +242,12 @@ def test_a_constant_column_is_encoded_as_zero():
         ({"a": ["1"]}, {"ignore": ["a"]}, "no columns"),
         ({"a": ["1", "inf"]}, {}, "infinite"),
         ({"a": ["1e308", "-1e308"]}, {}, "too large"),
-        ({"a": [f"id{i}" for i in range(1001)]}, {}, "'id0' is not a number.* 1,001 different values"),
+        (
+            {"a": ["1"], "my b": ["", "?"]},
+            {},
+            r"column 'my b' has no value.*\(--ignore 'my b'\) or use other public rows",
+        ),
+        ({"a": [f"id{i}" for i in range(1001)]}, {}, "'id0' is not a number.* 1,001 different values.*--ignore a"),
         ({"a": [str(i) for i in range(1001)]}, {"categorical": ["a"]}, "1,001 different values"),
     ],
 )

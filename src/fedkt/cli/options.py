@@ -65,7 +65,8 @@ Backend = Annotated[
     str | None,
     typer.Option(
         help="Where models are trained: loky (this machine), or a cluster of your own organisation's, dask=ADDRESS or "
-        "ray=ADDRESS; without an address it is started on this machine. Default: loky.",
+        "ray=ADDRESS; without an address it is started on this machine. Default: $FEDKT_BACKEND, "
+        "else loky.",
         metavar="NAME[=ADDRESS]",
         envvar="FEDKT_BACKEND",
         show_envvar=False,

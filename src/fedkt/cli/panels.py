@@ -24,6 +24,8 @@ ROUNDS, OUTPUT = "Rounds, and other methods", "Run and output"
 FILE = "How the file is written"
 FITTING = "Names and codes of your file"
 PLACE = re.compile(r"\{([a-z]+)(?: ([a-z_]+))?\}")
+WRAP = re.compile(r"(?<=\S)\n(?=\S)")
+"""Where a source file ends a line in the midst of a paragraph."""
 
 
 def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
@@ -87,9 +89,10 @@ class Verb(TyperCommand):
     """A command whose help names what the catalogues hold."""
 
     def format_help(self, ctx: Context, formatter: Any) -> None:  # type: ignore[override]
-        """The help, its placeholders filled."""
+        """The help, its placeholders filled and its paragraphs as wide as the terminal."""
         from fedkt.cli.catalogues import names_in_words
 
+        self.help = WRAP.sub(" ", self.help or "")
         self._fill(names_in_words)
         super().format_help(ctx, formatter)
 

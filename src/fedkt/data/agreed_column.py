@@ -211,7 +211,7 @@ def fit_column(
     if absent.all():
         raise DataError(
             f"{public.source}: column {name!r} has no value in the public rows, so nothing can be agreed about it. "
-            "Ignore it or use other public rows."
+            f"Leave it out ({option('--ignore', name)}) or use other public rows."
         )
     if absent.any() and missing == "refuse":
         row = np.flatnonzero(absent)[0]
@@ -236,8 +236,9 @@ def fit_column(
         hint = f" ({text[:80]!r} is not a number)" if text is not None else ""
         raise DataError(
             f"{public.source}: column {name!r}{hint} has {len(categories):,} different values, more than the "
-            f"{MAX_CATEGORIES:,} a category may have. Ignore the column, correct it if it should hold numbers, or say "
-            f"that it holds texts of many words: {option('--text', name)} (text={[name]!r} in Python)."
+            f"{MAX_CATEGORIES:,} a category may have. Leave it out ({option('--ignore', name)}), correct it if it "
+            f"should hold numbers, or say that it holds texts of many words: {option('--text', name)} "
+            f"(text={[name]!r} in Python)."
         )
     return Column(name=name, kind="category", missing=allowed, categories=tuple(categories))
 
@@ -248,7 +249,7 @@ def fit_text(public: Table, name: str, texts: Sequence[str], missing: bool, most
     if not terms:
         raise DataError(
             f"{public.source}: the texts in column {name!r} have no word in the public rows, so nothing can be agreed "
-            "about them. Ignore the column or use other public rows."
+            f"about them. Leave it out ({option('--ignore', name)}) or use other public rows."
         )
     return Column(name=name, kind="text", missing=missing, terms=terms, weights=weights)
 

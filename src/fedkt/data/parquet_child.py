@@ -80,11 +80,10 @@ def messages(pa: Any, pq: Any, source: Any, *, columns: int, wanted: Collection[
     options = {"pre_buffer": False, "memory_map": False}
     first = pq.ParquetFile(source, **options)
     names = first.schema_arrow.names
-    kinds = [_kind(pa, field) for field in _fields(first, columns)]
     # Of two columns with one name the wrong one might be read: then all are, and are refused for their names.
-    some_names = set(wanted)
-    if some_names and len(set(names)) == len(names):
-        kinds = [kind if name in some_names else "-" for name, kind in zip(names, kinds, strict=True)]
+    some_names = set(wanted) if len(set(names)) == len(names) else set()
+    fields = _fields(first, columns)
+    kinds = [_kind(pa, field) if not some_names or field.name in some_names else "-" for field in fields]
     asked = [place for place, kind in enumerate(kinds) if kind != "-"]
     yield _pack({"names": names, "kinds": "".join(kinds), "rows": first.metadata.num_rows})
     if not asked:
@@ -95,7 +94,9 @@ def messages(pa: Any, pq: Any, source: Any, *, columns: int, wanted: Collection[
     # Texts stay numbers of texts: one that all rows name is here once.
     file = pq.ParquetFile(source, metadata=first.metadata, read_dictionary=texts, **options) if texts else first
     places: dict[int, dict[str, int]] = {place: {} for place in asked if kinds[place] == "t"}
-    most = BATCH_ROWS[0 if all(_short(first.metadata, place) for place in places) else 1]
+    # Lists and structures that nobody asks for move the places of what is stored.
+    stored = {first.metadata.schema.column(place).path: place for place in range(first.metadata.num_columns)}
+    most = BATCH_ROWS[0 if all(_short(first.metadata, stored[names[place]]) for place in places) else 1]
     rows = max(1, min(most, BATCH_VALUES // len(asked)))
     # Asked about "a", the library gives "a.b" as well.
     some = {} if len(asked) == len(kinds) else {"columns": [names[place] for place in asked]}

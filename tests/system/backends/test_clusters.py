@@ -20,7 +20,7 @@ from cluster_work import die_once, nested, refuse, total
 from command_line import fedkt
 from fedkt import FedKT, FedKTClassifier, Party, Server, simulate
 from fedkt.errors import ConfigurationError, DataError, WorkerError
-from fedkt.system.backends import dask, joblibs_backend, on_backend
+from fedkt.system.backends import dask, joblibs_backend, on_backend, ray
 from fedkt.system.parallel import in_parallel
 
 X, Y = load_digits(return_X_y=True)
@@ -155,6 +155,17 @@ def test_a_scheduler_that_does_not_answer_or_has_no_workers_is_an_error_in_words
         pass
 
 
+@pytest.mark.parametrize("address", ["head", "tpc://head:8786"])
+def test_of_an_address_that_is_none_no_client_is_made(address, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs fedkt[cluster]")
+    monkeypatch.setattr(distributed, "Client", None)
+    with (
+        pytest.raises(WorkerError, match=f"No Dask scheduler answers at {address}: "),
+        on_backend(f"dask={address}", None),
+    ):
+        pass
+
+
 def test_a_worker_with_other_versions_is_refused(dask_text, monkeypatch):
     import fedkt
 
@@ -175,6 +186,11 @@ def test_what_is_no_address_of_a_head_node_is_an_error_in_words():
     words = r"No Ray cluster could be joined at a\.\.b:1"
     with pytest.raises(WorkerError, match=words), on_backend("ray=a..b:1", None):
         pass
+
+
+def test_words_of_ray_that_end_in_a_full_stop_get_no_second_one():
+    words = ray._no_answer("auto", ConnectionError("Could not find any running Ray instance."))
+    assert "at auto: Could not find any running Ray instance. Start one with" in words
 
 
 def test_a_head_node_that_does_not_answer_is_an_error_in_words():

@@ -35,6 +35,7 @@ class Dask(Backend):
         """The cluster at this address; where that is empty, workers of this machine, one a core or `jobs`."""
         try:
             from distributed import Client, LocalCluster
+            from distributed.comm.addressing import resolve_address
         except ImportError as reason:
             raise ConfigurationError(f"The backend dask needs distributed ({reason}). {INSTALL}") from reason
         with ExitStack() as stack:
@@ -47,6 +48,8 @@ class Dask(Backend):
                     f"--backend dask={address} has no address of a scheduler. It is like dask=tcp://HOST:8786."
                 )
             try:
+                # A client of no address at all would wait for itself when it is let go, and end in a traceback.
+                resolve_address(address)
                 client = stack.enter_context(Client(address, timeout=SECONDS, set_as_default=False))
             except (OSError, TypeError, ValueError) as reason:
                 raise WorkerError(

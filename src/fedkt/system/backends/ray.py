@@ -110,8 +110,9 @@ def _check_answers(address: str) -> None:
 
 
 def _no_answer(address: str, reason: Exception) -> str:
+    words = str(reason).rstrip(".")
     return (
-        f"No Ray cluster could be joined at {address or 'this machine'}: {reason}. Start one with `ray start --head`, "
+        f"No Ray cluster could be joined at {address or 'this machine'}: {words}. Start one with `ray start --head`, "
         "join it on other machines with `ray start --address=HEAD:6379`, and give --backend ray=auto on one of them."
     )
 

@@ -35,7 +35,7 @@ def fedkt_alone(*words, cwd=None, **environment):
 def test_moments_at_level_l1_take_public_class_shares_of_all_classes_or_all_but_one(tmp_path):
     words = ("simulate", "digits", "--algorithm", "fedkt-moments", "--level", "L1", "--epsilon", "4", "--parties", "6")
     shares = ",".join(f"{label}=0.1" for label in range(9))
-    done = fedkt_alone(*words, "--class-shares", shares, "--json", cwd=tmp_path)
+    done = fedkt(*words, "--class-shares", shares, "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert (found["privacy_statement"]["unit"], found["privacy_statement"]["mechanism"]) == ("party", "gaussian-sums")
     assert 3.99 < found["epsilon"] <= 4
@@ -279,7 +279,8 @@ def test_every_verb_shows_an_example_in_its_help(verb):
 @pytest.mark.parametrize(("number", "left_with"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_a_request_to_end_are_answered_in_words_and_with_their_code(tmp_path, number, left_with):
     code = "from fedkt.cli import main; main()"
-    words = [sys.executable, "-c", code, "compare", "digits", "--seeds", "50", "--results", str(tmp_path / "r.jsonl")]
+    compare = ("compare", "digits", *QUICK, "--seeds", "1000", "--results", str(tmp_path / "r.jsonl"))
+    words = [sys.executable, "-c", code, *compare]
     running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "r.jsonl").exists():
         assert running.poll() is None

@@ -13,7 +13,7 @@ from fedkt.lab.results import over_seeds, read_lines
 from fedkt.lab.svg import GRID, PALETTE, QUIET, Picture
 from fedkt.lab.words import distinct, points_with_spread
 from paper.moments_central import EPSILONS as ALL_EPSILONS
-from paper.moments_results import Entry, Runs
+from paper.moments_results import Entry, runs_of
 from paper.moments_study import CLASS_SHARES, EXPERT, LEVELS, MOMENTS, SHARES, VOTES, knows_shares
 from paper.panels import in_panels
 from paper.private_study import MISPRINT, paper_settings
@@ -41,7 +41,7 @@ COLOURS = {
 
 def curves_of(results: Path, dataset: str, level: str, kind: str) -> Curves:
     """What was measured of every method on one partition; those without a run are left out."""
-    runs = Runs(results / "moments-epsilon.jsonl")
+    runs = runs_of(results / "moments-epsilon.jsonl")
     common = {"partition": PARTITIONS[kind], "level": level, "parties": LEVELS[level][dataset]}
 
     def reports(method: str, **more: Any) -> Callable[[float], Pairs]:

@@ -10,10 +10,10 @@ from paper.markdown import markdown
 from paper.moments_epsilon import epsilon_picture, epsilon_table
 from paper.moments_results import (
     DATA,
-    Runs,
     dataset_table,
     figure,
     main_table,
+    runs_of,
     spread_table,
 )
 from paper.moments_rival_tables import attack_table, rivals_table
@@ -63,7 +63,7 @@ def headed(tables: Iterable[tuple[str, Grid | None]], command: str) -> str:
 
 def moments_in_words(folder: Path) -> str:
     """The result in two sentences: without noise beside expert voting, and with a record protected at ε = 1."""
-    main, private = (Runs(folder / "results" / f"moments-{part}.jsonl") for part in ("main", "epsilon"))
+    main, private = (runs_of(folder / "results" / f"moments-{part}.jsonl") for part in ("main", "epsilon"))
     plain = [(data, main.method(data, MOMENTS), main.method(data, EXPERT)) for data in DATA]
     known = [(data, figure(ours), figure(theirs)) for data, ours, theirs in plain if len(ours) > 1 and theirs]
     if not known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -74,6 +75,17 @@ class Runs:
         return self.of(lambda seed: setting_of(dataset, method, seed, **more))
 
 
+def runs_of(path: Path) -> Runs:
+    """The runs of a file, which is read once for all tables unless somebody writes to it."""
+    written = path.stat() if path.exists() else None
+    return _read(path, None if written is None else (written.st_mtime_ns, written.st_size))
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, written: tuple[int, int] | None) -> Runs:
+    return Runs(path)
+
+
 def figure(runs: BySeed, name: str = "accuracy") -> str:
     """Mean ± standard deviation in percent, a dash for nothing."""
     values = [figure_of(each, name) for each in runs.values()]
@@ -106,7 +118,7 @@ def accuracy(runs: BySeed) -> dict[int, float]:
 
 def main_table(path: Path) -> Grid | None:
     """Accuracy of every method on every dataset; None where nothing was run."""
-    runs = Runs(path)
+    runs = runs_of(path)
     cells = {(method, data): runs.method(data, method) for method in NAMES for data in DATA}
     shown = [data for data in DATA if any(cells[method, data] for method in NAMES)]
     lines = [
@@ -122,7 +134,7 @@ def main_table(path: Path) -> Grid | None:
 
 def dataset_table(path: Path, dataset: str) -> Grid | None:
     """Every figure of every method on one dataset; None where nothing was run."""
-    runs = Runs(path)
+    runs = runs_of(path)
     expert = accuracy(runs.method(dataset, EXPERT))
     lines = []
     for method, name in NAMES.items():
@@ -162,7 +174,7 @@ def seconds(reports: Iterable[Report]) -> str:
 
 def spread_table(results: Path, dataset: str) -> Grid | None:
     """Moments and expert voting where one thing differs from the main table; None where nothing was run."""
-    main, runs = Runs(results / "moments-main.jsonl"), Runs(results / "moments-spread.jsonl")
+    main, runs = runs_of(results / "moments-main.jsonl"), runs_of(results / "moments-spread.jsonl")
     lines = []
     if runs.seeds:
         lines.append(["main table", *beside(main.method(dataset, MOMENTS), main.method(dataset, EXPERT))])

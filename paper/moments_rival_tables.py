@@ -9,7 +9,7 @@ from typing import Any
 from fedkt.lab.grid import Grid
 from fedkt.lab.results import over_seeds, read_lines
 from fedkt.lab.words import points_with_spread
-from paper.moments_results import NAMES, Entry, Runs, accuracy, figure, gap, kilobytes
+from paper.moments_results import NAMES, Entry, accuracy, figure, gap, kilobytes, runs_of
 from paper.moments_study import MOMENTS
 
 RIVALS = {"bagging": "federated XGBoost, 10 rounds", "fisher": "FedFisher (diagonal), 1 round"}
@@ -17,7 +17,7 @@ RIVALS = {"bagging": "federated XGBoost, 10 rounds", "fisher": "FedFisher (diago
 
 def rivals_table(results: Path) -> Grid | None:
     """Each rival beside moments on the same splits; None where nothing was run."""
-    main, entries = Runs(results / "moments-main.jsonl"), read_lines(results / "moments-rivals.jsonl")
+    main, entries = runs_of(results / "moments-main.jsonl"), read_lines(results / "moments-rivals.jsonl")
     lines = []
     for rival, dataset in dict.fromkeys((each["rival"], each["dataset"]) for each in entries):
         own = {each["seed"]: each for each in entries if (each["rival"], each["dataset"]) == (rival, dataset)}

@@ -1,7 +1,6 @@
 """The commands that run everything on one machine."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from command_line import fedkt
-from fedkt.cli import final_path
+from fedkt.cli import final_path, output
 from fedkt.cli.catalogues import usual_algorithms
 from fedkt.privacy import Gaussian, Release
 from fedkt.privacy.accountant import price
@@ -23,19 +22,10 @@ bytes_sent seconds versions
 QUICK = ("--model", "tree", "--parties", "3", "--subsets", "2")
 
 
-def fedkt_alone(*words, cwd=None, **environment):
-    """The command in a process of its own."""
-    code = "from fedkt.cli import main; main()"
-    surroundings = {**os.environ, **environment}
-    return subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=cwd, env=surroundings
-    )
-
-
 def test_moments_at_level_l1_take_public_class_shares_of_all_classes_or_all_but_one(tmp_path):
     words = ("simulate", "digits", "--algorithm", "fedkt-moments", "--level", "L1", "--epsilon", "4", "--parties", "6")
     shares = ",".join(f"{label}=0.1" for label in range(9))
-    done = fedkt_alone(*words, "--class-shares", shares, "--json", cwd=tmp_path)
+    done = fedkt(*words, "--class-shares", shares, "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert (found["privacy_statement"]["unit"], found["privacy_statement"]["mechanism"]) == ("party", "gaussian-sums")
     assert 3.99 < found["epsilon"] <= 4
@@ -48,7 +38,9 @@ def test_moments_at_level_l1_take_public_class_shares_of_all_classes_or_all_but_
 
 
 def test_simulate_prints_exactly_one_json_object(tmp_path):
-    done = fedkt_alone("simulate", "digits", *QUICK, "--json", cwd=tmp_path)
+    # In a process of its own, whose libraries might print something too.
+    words = [sys.executable, "-c", "from fedkt.cli import main; main()", "simulate", "digits", *QUICK, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(REQUIRED.split()) <= set(found)
@@ -109,11 +101,13 @@ def test_what_is_named_twice_is_compared_once(tmp_path):
     assert [each["seeds"] for each in done["algorithms"]] == [[1]]
 
 
-def test_compare_fits_80_columns_and_draws_rounds(tmp_path):
+def test_compare_fits_80_columns_and_draws_rounds(tmp_path, monkeypatch):
     pytest.importorskip("torch")
+    # A console keeps the width that the environment names when it is made.
+    monkeypatch.setattr(output.stdout, "_width", 80)
     words = ("compare", "digits", "--model", "mlp", "--parties", "3", "--subsets", "2", "--epochs", "1", "--seeds", "2")
     chosen = ("--algorithms", "fedkt,centralised,fedavg,fedkt-prox", "--rounds", "2", "--bytes", "--curve", "curve.svg")
-    done = fedkt_alone(*words, *chosen, "--report", "seen.html", cwd=tmp_path, COLUMNS="80")
+    done = fedkt(*words, *chosen, "--report", "seen.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     above = done.stdout.partition("Data:")[0].splitlines()
     assert max(len(line) for line in above if not line.startswith(("Attention: ", "With a final model"))) <= 80
@@ -279,7 +273,8 @@ def test_every_verb_shows_an_example_in_its_help(verb):
 @pytest.mark.parametrize(("number", "left_with"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_a_request_to_end_are_answered_in_words_and_with_their_code(tmp_path, number, left_with):
     code = "from fedkt.cli import main; main()"
-    words = [sys.executable, "-c", code, "compare", "digits", "--seeds", "50", "--results", str(tmp_path / "r.jsonl")]
+    compare = ("compare", "digits", *QUICK, "--seeds", "1000", "--results", str(tmp_path / "r.jsonl"))
+    words = [sys.executable, "-c", code, *compare]
     running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "r.jsonl").exists():
         assert running.poll() is None

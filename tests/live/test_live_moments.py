@@ -545,7 +545,7 @@ def write_images(folder, name, images, labels=None):
 
 def test_images_travel_as_sums_too(tmp_path):
     data = load_digits()
-    public = write_images(tmp_path, "public", data.images[:400])
+    public = write_images(tmp_path, "public", data.images[:150])
     test = write_images(tmp_path, "test", data.images[1400:], data.target[1400:])
     fedkt(
         *("plan", "new", "--public", public, "--label", "digit", "--classes", "0,1,2,3,4,5,6,7,8,9"),

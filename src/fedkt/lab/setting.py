@@ -164,7 +164,8 @@ def setting_values(setting: Setting) -> dict[str, Any]:
     return {**asdict(replace(setting, own=None)), "own": None if setting.own is None else setting.own.facts()}
 
 
-DEFAULTS = json.loads(json.dumps(setting_values(Setting(""))))
+DEFAULTS = {name: json.dumps(value) for name, value in setting_values(Setting("")).items()}
+"""In words, because 1 row and a share of 1.0 are equal as numbers."""
 
 
 def fingerprint(setting: Setting) -> str:
@@ -175,6 +176,5 @@ def fingerprint(setting: Setting) -> str:
 def setting_key(setting: dict[str, Any]) -> str:
     """The part of a setting that is not the default: a field added later does not make old results strangers."""
     plain = json.loads(json.dumps(setting))
-    # In words, because 1 row and a share of 1.0 are equal as numbers.
-    changes = {name: value for name, value in plain.items() if json.dumps(value) != json.dumps(DEFAULTS.get(name))}
+    changes = {name: value for name, value in plain.items() if json.dumps(value) != DEFAULTS.get(name, "null")}
     return json.dumps(changes, sort_keys=True)

@@ -33,12 +33,21 @@ def fit(X, y, **parameters):
     return fit_forest(estimator, X, y, bins=bins_of(X))
 
 
-FOREST = fit(X, Y)
-NEAR = np.concatenate(
-    [X, *(np.where(np.isfinite(X), X, 0) + 0 * X + step for step in (1e-9, -1e-9)), np.full((1, 6), np.nan)]
-)
-NEAR[400:800, 0] = np.resize(FOREST.nodes_.threshold[FOREST.nodes_.feature == 0][:50].clip(-9, 9), 400)
-NEAR[600:800, 0] = np.nextafter(NEAR[600:800, 0], 9)
+@pytest.fixture(scope="module")
+def forest():
+    # Not when the file is loaded: every process of a parallel run loads it, and would wait for the compiler.
+    return fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def near(forest):
+    """Rows, some of them at a threshold or right beside it."""
+    rows = np.concatenate(
+        [X, *(np.where(np.isfinite(X), X, 0) + 0 * X + step for step in (1e-9, -1e-9)), np.full((1, 6), np.nan)]
+    )
+    rows[400:800, 0] = np.resize(forest.nodes_.threshold[forest.nodes_.feature == 0][:50].clip(-9, 9), 400)
+    rows[600:800, 0] = np.nextafter(rows[600:800, 0], 9)
+    return rows
 
 
 def walk(nodes, root, row):
@@ -51,24 +60,24 @@ def walk(nodes, root, row):
     return nodes.value[node]
 
 
-def test_it_answers_by_walking_down_its_trees():
-    rows = NEAR[::7]
-    by_hand = [np.sum([walk(FOREST.nodes_, root, row) for root in FOREST.nodes_.roots], axis=0) for row in rows]
-    assert np.allclose(FOREST.predict_proba(rows), np.array(by_hand) / 12, atol=1e-15)
+def test_it_answers_by_walking_down_its_trees(forest, near):
+    rows = near[::7]
+    by_hand = [np.sum([walk(forest.nodes_, root, row) for root in forest.nodes_.roots], axis=0) for row in rows]
+    assert np.allclose(forest.predict_proba(rows), np.array(by_hand) / 12, atol=1e-15)
 
 
-def test_its_trees_as_those_of_scikit_learn_say_the_same():
-    assert np.array_equal(sum(tree.predict_proba(NEAR) for tree in FOREST.estimators_), FOREST.shares(NEAR))
-    assert FOREST.feature_importances_.argmax() == 0
-    assert FOREST.estimators_[0].tree_.impurity[0] == pytest.approx(1 - (FOREST.nodes_.value[0] ** 2).sum())
+def test_its_trees_as_those_of_scikit_learn_say_the_same(forest, near):
+    assert np.array_equal(sum(tree.predict_proba(near) for tree in forest.estimators_), forest.shares(near))
+    assert forest.feature_importances_.argmax() == 0
+    assert forest.estimators_[0].tree_.impurity[0] == pytest.approx(1 - (forest.nodes_.value[0] ** 2).sum())
 
 
-def test_it_travels_without_a_change_of_label():
-    model = FittedModel(FOREST, np.arange(3), 6)
-    sent = to_onnx(model, n_features=6, n_classes=3, check_rows=NEAR)
-    labels, _ = run_graph(model, sent.data, NEAR.astype(np.float32), 3, soft=False)
-    assert np.array_equal(labels, FOREST.predict(NEAR))
-    assert to_soft_onnx(model, n_features=6, n_classes=3, check_rows=NEAR).soft
+def test_it_travels_without_a_change_of_label(forest, near):
+    model = FittedModel(forest, np.arange(3), 6)
+    sent = to_onnx(model, n_features=6, n_classes=3, check_rows=near)
+    labels, _ = run_graph(model, sent.data, near.astype(np.float32), 3, soft=False)
+    assert np.array_equal(labels, forest.predict(near))
+    assert to_soft_onnx(model, n_features=6, n_classes=3, check_rows=near).soft
 
 
 def test_sparse_rows_and_data_frames_give_the_forest_of_the_array():
@@ -87,18 +96,18 @@ def frame_of(table, names):
     return pandas.DataFrame(table, columns=names)
 
 
-def test_what_a_forest_of_scikit_learn_refuses_is_refused():
+def test_what_a_forest_of_scikit_learn_refuses_is_refused(forest):
     with pytest.raises(ValueError, match="infinity"):
-        FOREST.predict(np.full((1, 6), np.inf))
+        forest.predict(np.full((1, 6), np.inf))
     with pytest.raises(ValueError, match="6 features"):
-        FOREST.predict(X[:, :5])
+        forest.predict(X[:, :5])
 
 
-def test_a_copy_of_it_and_it_trained_again_are_plain_forests():
-    assert type(clone(FOREST)) is RandomForestClassifier
+def test_a_copy_of_it_and_it_trained_again_are_plain_forests(forest):
+    assert type(clone(forest)) is RandomForestClassifier
     again = fit(X, Y).fit(X, Y)
     assert type(again) is RandomForestClassifier
-    assert again.predict(X).tolist() == clone(FOREST).fit(X, Y).predict(X).tolist()
+    assert again.predict(X).tolist() == clone(forest).fit(X, Y).predict(X).tolist()
 
 
 def test_columns_that_say_nothing_give_leaves():

@@ -217,8 +217,11 @@ def divide(
             weights[q, left] = spare_weights[q, right] = weights[q, p]
         left += goes
         right += not goes
-    rows[left:] = spare_rows[:right]
-    weights[:, left:] = spare_weights[:, :right]
+    # Loops, because the compiler takes seconds for assignments of slices.
+    for p in range(right):
+        rows[left + p] = spare_rows[p]
+        for q in range(len(weights)):
+            weights[q, left + p] = spare_weights[q, p]
     return left
 
 

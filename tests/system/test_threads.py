@@ -27,10 +27,15 @@ json.dump(found, sys.stdout)
 """
 
 
-def test_a_library_that_came_after_the_first_block_has_one_thread_in_the_next_and_its_own_number_after_it():
+def counted_by(program):
+    """What a new process counts, where every library would take two threads."""
     two = {f"{name}_NUM_THREADS": "2" for name in ("OMP", "OPENBLAS", "MKL", "BLIS")}
-    child = subprocess.run([sys.executable, "-c", COUNT], env=os.environ | two, capture_output=True, check=True)
-    first, before, second, after = json.loads(child.stdout)
+    child = subprocess.run([sys.executable, "-c", program], env=os.environ | two, capture_output=True, check=True)
+    return json.loads(child.stdout)
+
+
+def test_a_library_that_came_after_the_first_block_has_one_thread_in_the_next_and_its_own_number_after_it():
+    first, before, second, after = counted_by(COUNT)
     assert len(before) < len(after)
     assert {*first.values(), *second.values()} == {1}
     assert {*before.values(), *after.values()} == {2}
@@ -72,9 +77,7 @@ json.dump([before, inside, still, threads()], sys.stdout)
 
 
 def test_a_library_that_came_inside_a_block_has_one_thread_in_a_block_within_it():
-    two = {f"{name}_NUM_THREADS": "2" for name in ("OMP", "OPENBLAS", "MKL", "BLIS")}
-    child = subprocess.run([sys.executable, "-c", INSIDE], env=os.environ | two, capture_output=True, check=True)
-    before, inside, still, after = json.loads(child.stdout)
+    before, inside, still, after = counted_by(INSIDE)
     assert len(before) < len(inside)
     assert {*inside.values(), *still.values()} == {1}
     assert {*after.values()} == {2}

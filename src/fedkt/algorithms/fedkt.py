@@ -30,7 +30,7 @@ from fedkt.federation import Algorithm, Party, Server
 from fedkt.models.base import count_rows
 from fedkt.models.catalogue import Roles, roles
 from fedkt.models.class_weights import check_class_weights, without_class_weights
-from fedkt.models.ensemble import fit_to_rows, is_neural
+from fedkt.models.ensemble import fit_to_rows, trains_networks
 from fedkt.privacy import UNITS, Noise, Price, Release, check_level, price_together
 from fedkt.privacy.price import Adjacency, counts_release
 from fedkt.system.parallel import Progress
@@ -162,8 +162,7 @@ class FedKT(Algorithm):
 
     def batches_parties(self, parties: Sequence[Party]) -> bool:
         """Networks of many parties train faster as one stack."""
-        every = [self.voting.roles_for(self, party.model) for party in parties]
-        return any(is_neural(each.teacher) or is_neural(each.student) for each in every)
+        return trains_networks(self.voting.roles_for(self, party.model) for party in parties)
 
     def party_step(self, party: Party, broadcast: Bundle | None) -> Bundle:
         """The s students of one party; with noise at L2. Each is kept as soon as it is there."""

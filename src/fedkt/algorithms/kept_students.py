@@ -23,7 +23,7 @@ from fedkt.algorithms.soft_lesson import SoftLesson, learn_all
 from fedkt.federation import Diary, Party
 from fedkt.models.base import Model
 from fedkt.models.content import Undescribed, content_digest, rows_digest
-from fedkt.models.ensemble import is_neural
+from fedkt.models.ensemble import trains_networks
 from fedkt.models.recalled import Answer, RecalledModel, recall
 from fedkt.system.cache import Cache, DamagedEntry
 from fedkt.system.parallel import Progress, cpu_clock, in_parallel
@@ -55,8 +55,7 @@ def learn_or_recall(lessons: Sequence[Lesson], *, soft: bool, jobs: int, progres
     if not lessons or lessons[0].party.cache is None:
         return list(learn_all(lessons, jobs=jobs, progress=progress))
     # Networks in other company end with other last digits, so what is trained as one stack is kept as one.
-    stacked = any(is_neural(each.roles.teacher) or is_neural(each.roles.student) for each in lessons)
-    if stacked or len(lessons) == 1:
+    if len(lessons) == 1 or trains_networks(each.roles for each in lessons):
         return join([lessons], [learn_together(lessons, soft=soft, jobs=jobs, progress=progress)])
     # Each is kept as soon as it is there.
     alone = [with_own_diaries([each]) for each in lessons]
@@ -144,7 +143,7 @@ def key_of(lessons: Sequence[Lesson], *, soft: bool) -> str:
 
 def devices(lessons: Sequence[Lesson]) -> list[str]:
     """Where networks are trained that name no device, or `auto`: on another one they end with other last digits."""
-    if not any(is_neural(each.roles.teacher) or is_neural(each.roles.student) for each in lessons):
+    if not trains_networks(each.roles for each in lessons):
         return []
     from fedkt.models.neural.device import device_of
 

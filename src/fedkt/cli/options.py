@@ -127,11 +127,9 @@ def cores(jobs: int | None) -> int:
         return 1
     if jobs == 0 or jobs < -1:
         raise ConfigurationError(f"--jobs must be a positive number or -1 for every core, got {jobs}.")
-    if jobs > 0:
-        return jobs
-    from joblib import cpu_count
+    from fedkt.system.parallel import effective_jobs
 
-    return int(cpu_count())
+    return effective_jobs(jobs)
 
 
 def above_zero(value: float | None, option: str) -> float | None:

@@ -6,7 +6,6 @@ hour, and none that could have gone through is. A machine that is merely full is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from fedkt.algorithms import FedKT
@@ -15,6 +14,7 @@ from fedkt.federation import Diary
 from fedkt.models.catalogue import family_of
 from fedkt.plan import Plan
 from fedkt.system.memory import free_memory, in_gigabytes, total_memory
+from fedkt.system.parallel import effective_jobs
 
 VALUE_BYTES = 4
 """Of an encoded value."""
@@ -37,8 +37,7 @@ def least_memory(plan: Plan, name: str, n_rows: int, *, jobs: int = 1) -> int:
         return rows
     teacher = algorithm.voting.roles_for(algorithm, plan.own_model(name)).teacher
     subset = -(-n_rows // plan.subsets) * width
-    workers = jobs if jobs > 0 else os.cpu_count() or 1
-    at_once = min(workers, plan.partitions * plan.subsets)
+    at_once = min(effective_jobs(jobs), plan.partitions * plan.subsets)
     within = plan.partitions * rows if plan.level == "L2" else 0
     return rows + within + at_once * subset * (VALUE_BYTES + family_of(teacher).training_bytes)
 

@@ -5,7 +5,7 @@ Most families are trained one by one. Neural networks of one kind are trained as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedkt.errors import ConfigurationError, DataError, FedKTError, ModelError
 from fedkt.models.base import FittedModel, count_rows, fit_model, take_rows, training_failure
-from fedkt.models.catalogue import canonical_name, family_of, known_models
+from fedkt.models.catalogue import Roles, canonical_name, family_of, known_models
 from fedkt.models.families.family import Family
 from fedkt.models.parameters import untrained_copy
 from fedkt.models.row_weights import weighted_targets
@@ -95,6 +95,11 @@ class Group:
 def is_neural(estimator: Any) -> bool:
     """Whether this is one of our networks; nobody has to import torch to know."""
     return family_of(estimator).network
+
+
+def trains_networks(roles: Iterable[Roles]) -> bool:
+    """Whether any teacher or student in these roles is one of our networks."""
+    return any(is_neural(each.teacher) or is_neural(each.student) for each in roles)
 
 
 def learns_distributions(estimator: Any) -> bool:

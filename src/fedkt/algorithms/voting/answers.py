@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +17,7 @@ from fedkt.federation import Server
 from fedkt.models.base import count_rows, take_rows
 from fedkt.models.exchange import OnnxModel
 from fedkt.models.sandbox import Sandbox
-from fedkt.system.parallel import in_parallel
+from fedkt.system.parallel import effective_jobs, in_parallel
 from fedkt.system.scratch import KeptArray, Scratch
 from fedkt.votes import Labels
 
@@ -115,7 +114,7 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterator[Task], *, jobs: i
     if jobs == 1:
         yield from map(work, tasks)
         return
-    workers = jobs if jobs > 0 else os.cpu_count() or 1
+    workers = effective_jobs(jobs)
     threads = ThreadPoolExecutor(workers)
     waiting: deque[Future[Result]] = deque()
     try:

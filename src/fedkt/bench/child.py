@@ -17,7 +17,8 @@ from typing import Any
 
 from fedkt.bench.work import Array, Work, load_work, save_work
 from fedkt.errors import FedKTError
-from fedkt.system.stages import exact_cpu_clock, measured_stages
+from fedkt.system.parallel import cpu_clock
+from fedkt.system.stages import measured_stages
 
 
 def way_of(name: str) -> Callable[[Work], Array]:
@@ -33,11 +34,11 @@ def way_of(name: str) -> Callable[[Work], Array]:
 
 def measure(work: Work, play: Callable[[Work], Array]) -> dict[str, Any]:
     """Seconds by stage and accuracy of one run."""
-    cpu, wall = exact_cpu_clock(), time.perf_counter()
+    cpu, wall = cpu_clock(), time.perf_counter()
     with measured_stages() as clock:
         labels = play(work)
     return {
-        "cpu_seconds": exact_cpu_clock() - cpu,
+        "cpu_seconds": cpu_clock() - cpu,
         "wall_seconds": time.perf_counter() - wall,
         "accuracy": float((labels == work.y_test).mean()),
         "stages": {name: asdict(spent) for name, spent in clock.spent.items()},
@@ -48,9 +49,9 @@ def one_way(folder: Path, name: str) -> dict[str, Any]:
     """One run of a way; before it, what the way loads once, found out by playing a toy."""
     play = way_of(name)
     work = load_work(folder)
-    loaded = exact_cpu_clock()
+    loaded = cpu_clock()
     play(work.toy())
-    warm = exact_cpu_clock()
+    warm = cpu_clock()
     return {**measure(work, play), "start_seconds": warm, "toy_seconds": warm - loaded}
 
 

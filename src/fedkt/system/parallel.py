@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import TypeVar
@@ -79,6 +80,6 @@ def sub_progress(progress: Progress | None, before: int, total: int) -> Progress
 
 
 def cpu_clock() -> float:
-    """CPU seconds of this process and of the workers it has waited for."""
+    """CPU seconds of this process, finer than a tree takes, and of the workers it has waited for."""
     spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+    return time.process_time() + spent.children_user + spent.children_system

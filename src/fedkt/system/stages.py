@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
+
+from fedkt.system.parallel import cpu_clock
 
 Result = TypeVar("Result")
 REST = "rest"
@@ -29,7 +30,7 @@ class StageClock:
     def __init__(self) -> None:
         self.spent: dict[str, Spent] = {}
         self._open = [REST]
-        self._cpu, self._wall = exact_cpu_clock(), time.perf_counter()
+        self._cpu, self._wall = cpu_clock(), time.perf_counter()
 
     def enter(self, name: str) -> None:
         """From now on seconds are this stage's."""
@@ -43,7 +44,7 @@ class StageClock:
 
     def charge(self) -> None:
         """Put what has gone by since the last change on the stage that is open."""
-        cpu, wall = exact_cpu_clock(), time.perf_counter()
+        cpu, wall = cpu_clock(), time.perf_counter()
         spent = self.spent.setdefault(self._open[-1], Spent())
         spent.cpu += cpu - self._cpu
         spent.wall += wall - self._wall
@@ -88,9 +89,3 @@ def in_stage(name: str, results: Iterator[Result]) -> Iterator[Result]:
             except StopIteration:
                 return
         yield result
-
-
-def exact_cpu_clock() -> float:
-    """CPU seconds of this process and of children it has waited for; `cpu_clock` has ticks longer than a tree takes."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
